@@ -1,0 +1,291 @@
+//! Everything that is decided before the first packet.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use crate::crypto::{CryptoProvider, Identity, PeerId};
+use crate::error::ConfigError;
+
+/// Smallest datagram size that a path must carry, in bytes of UDP payload (`PROTO §2.1`).
+pub const MIN_DATAGRAM: u16 = 1200;
+
+/// Most application protocols that one end offers (`PROTO §4.5`).
+pub const MAX_PROTOCOLS: usize = 8;
+
+/// Longest application protocol name, in bytes (`PROTO §4.5`).
+pub const MAX_PROTOCOL_LEN: usize = 32;
+
+/// Configuration of an [`Endpoint`](crate::Endpoint).
+#[derive(Debug)]
+pub struct Config {
+    /// Who this endpoint is.
+    pub identity: Identity,
+    /// Sizes of all pools.
+    pub limits: Limits,
+    /// Protocol timing and sizes.
+    pub transport: Transport,
+    /// Which part of the connection ids belongs to this endpoint.
+    pub shard: Shard,
+    /// Ciphers.
+    pub crypto: &'static dyn CryptoProvider,
+    /// Application protocols, best first: 1 to 8 of 1 to 32 bytes.
+    pub protocols: Vec<Box<[u8]>>,
+    /// Who may open a session to this endpoint.
+    pub policy: Policy,
+}
+
+impl Config {
+    /// Defaults for `identity` speaking the application protocol `protocol`.
+    pub fn new(identity: Identity, protocol: &[u8]) -> Self {
+        Self {
+            identity,
+            limits: Limits::client(),
+            transport: Transport::default(),
+            shard: Shard::ONLY,
+            crypto: &crate::crypto::RustCrypto,
+            protocols: alloc::vec![protocol.into()],
+            policy: Policy::All,
+        }
+    }
+
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// Names the first part that does not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.shard.index >= self.shard.count {
+            return Err(ConfigError::ShardOutOfRange);
+        }
+        self.limits.validate()?;
+        let transport = &self.transport;
+        if transport.min_datagram < MIN_DATAGRAM || transport.max_datagram < transport.min_datagram {
+            return Err(ConfigError::DatagramTooSmall);
+        }
+        let names = &self.protocols;
+        if names.is_empty()
+            || names.len() > MAX_PROTOCOLS
+            || names.iter().any(|name| name.is_empty() || name.len() > MAX_PROTOCOL_LEN)
+        {
+            return Err(ConfigError::BadProtocols);
+        }
+        if !self.crypto.suites().contains(&crate::crypto::Suite::XChaCha20Poly1305) {
+            return Err(ConfigError::NoSuite);
+        }
+        Ok(())
+    }
+}
+
+/// Which initiators an endpoint accepts.
+#[derive(Clone, Debug, Default)]
+pub enum Policy {
+    /// Everybody who proves an identity.
+    #[default]
+    All,
+    /// These identities only.
+    Set(Box<[PeerId]>),
+    /// The application decides at `Event::Authorize`; until then the peer may send no application data.
+    Ask,
+}
+
+/// Sizes of the pools. Nothing grows beyond them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Sessions at the same time.
+    pub sessions: u32,
+    /// Handshakes at the same time.
+    pub handshakes: u32,
+    /// New handshakes per second that may cost a Diffie-Hellman operation.
+    pub handshake_rate: u32,
+    /// Streams at the same time, over all sessions.
+    pub streams: u32,
+    /// Records of sent packets shared by all sessions, beside 8 that each session owns.
+    pub sent_packets: u32,
+    /// Gaps in received streams, over all sessions (`PROTO §7.6`).
+    pub holes: u32,
+    /// Queued unreliable datagrams, over all sessions.
+    pub datagrams: u32,
+}
+
+impl Limits {
+    /// A few sessions at full speed.
+    pub const fn client() -> Self {
+        Self {
+            sessions: 64,
+            handshakes: 64,
+            handshake_rate: 1000,
+            streams: 2048,
+            sent_packets: 32_768,
+            holes: 4096,
+            datagrams: 1024,
+        }
+    }
+
+    /// Room for `sessions` sessions.
+    pub const fn server(sessions: u32) -> Self {
+        Self {
+            sessions,
+            handshakes: if sessions / 4 < 256 { 256 } else { sessions / 4 },
+            handshake_rate: 2000,
+            streams: sessions.saturating_mul(4),
+            sent_packets: 65_536,
+            holes: 4096,
+            datagrams: 4096,
+        }
+    }
+
+    /// One small device.
+    pub const fn embedded() -> Self {
+        Self {
+            sessions: 2,
+            handshakes: 2,
+            handshake_rate: 10,
+            streams: 8,
+            sent_packets: 64,
+            holes: 64,
+            datagrams: 8,
+        }
+    }
+
+    /// Bytes that an endpoint with these limits takes at most, beside the queued data itself.
+    pub const fn memory(&self) -> usize {
+        crate::endpoint::memory(self)
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let all = [
+            self.sessions,
+            self.handshakes,
+            self.handshake_rate,
+            self.streams,
+            self.sent_packets,
+            self.holes,
+            self.datagrams,
+        ];
+        if all.contains(&0) {
+            return Err(ConfigError::LimitZero);
+        }
+        if all.iter().any(|&limit| limit > 1 << 24) {
+            return Err(ConfigError::LimitTooLarge);
+        }
+        Ok(())
+    }
+}
+
+/// One of several endpoints that share an address, each with its own connection ids.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shard {
+    /// This endpoint, below `count`.
+    pub index: u8,
+    /// Number of endpoints.
+    pub count: u8,
+}
+
+impl Shard {
+    /// The only shard.
+    pub const ONLY: Self = Self { index: 0, count: 1 };
+}
+
+/// Protocol timing and sizes; start from [`Transport::default`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Transport {
+    /// Datagram size that is used without asking the path, in bytes of UDP payload.
+    pub min_datagram: u16,
+    /// Largest datagram that is sent or received, in bytes of UDP payload.
+    pub max_datagram: u16,
+    /// Most bytes of one session sent in one turn.
+    pub burst: u32,
+    /// Timers may fire this much late; pacing is finer.
+    pub timer_granularity: Duration,
+    /// A session ends when nothing arrives for this long.
+    pub idle_timeout: Duration,
+    /// A packet is sent when nothing was sent for this long; `None` lets sessions idle out.
+    pub keep_alive: Option<Duration>,
+    /// A handshake ends when it is not done after this long.
+    pub handshake_timeout: Duration,
+    /// Acknowledgements wait at most this long.
+    pub max_ack_delay: Duration,
+    /// Credit that a new stream starts with, in bytes.
+    pub stream_window: u64,
+    /// Credit that a stream grows to when the path needs it, in bytes.
+    pub max_window: u64,
+    /// Streams of each direction that a peer may have open.
+    pub peer_streams: u16,
+    /// The application grants all credit with `Session::grant`.
+    pub manual_credit: bool,
+    /// Packets are marked ECN-capable while the path proves to carry the marks.
+    pub ecn: bool,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self {
+            min_datagram: MIN_DATAGRAM,
+            max_datagram: 65_527,
+            burst: 65_536,
+            timer_granularity: Duration::from_millis(1),
+            idle_timeout: Duration::from_secs(30),
+            keep_alive: None,
+            handshake_timeout: Duration::from_secs(10),
+            max_ack_delay: Duration::from_millis(25),
+            stream_window: 1 << 20,
+            max_window: 128 << 20,
+            peer_streams: 256,
+            manual_credit: false,
+            ecn: true,
+        }
+    }
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $setter:ident => $field:ident: $kind:ty,)*) => {
+        impl Transport {$(
+            $(#[$doc])*
+            #[must_use]
+            pub const fn $setter(mut self, $field: $kind) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*}
+    };
+}
+
+setters! {
+    /// Sets the datagram size that is used without asking the path.
+    with_min_datagram => min_datagram: u16,
+    /// Sets the largest datagram that is sent or received.
+    with_max_datagram => max_datagram: u16,
+    /// Sets the most bytes of one session sent in one turn.
+    with_burst => burst: u32,
+    /// Sets how late timers may fire.
+    with_timer_granularity => timer_granularity: Duration,
+    /// Sets the idle time after which a session ends.
+    with_idle_timeout => idle_timeout: Duration,
+    /// Sets the time without sending after which a packet is sent.
+    with_keep_alive => keep_alive: Option<Duration>,
+    /// Sets the time that a handshake may take.
+    with_handshake_timeout => handshake_timeout: Duration,
+    /// Sets the longest delay of an acknowledgement.
+    with_max_ack_delay => max_ack_delay: Duration,
+    /// Sets the credit that a new stream starts with.
+    with_stream_window => stream_window: u64,
+    /// Sets the credit that a stream may grow to.
+    with_max_window => max_window: u64,
+    /// Sets how many streams of each direction a peer may have open.
+    with_peer_streams => peer_streams: u16,
+    /// Leaves every grant of credit to the application.
+    with_manual_credit => manual_credit: bool,
+    /// Sets whether packets are marked ECN-capable.
+    with_ecn => ecn: bool,
+}
+
+/// Whom to dial.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Where it is.
+    pub addr: SocketAddr,
+    /// Who it must be; `None` asks the application by `Event::Authorize`.
+    pub id: Option<PeerId>,
+}
