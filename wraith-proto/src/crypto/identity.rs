@@ -1,0 +1,177 @@
+//! Identities: one Ed25519 seed, its public name and its Noise static key (`PROTO §3.1`, `§3.2`).
+
+use core::fmt;
+use core::str::FromStr;
+
+use curve25519_dalek::edwards::CompressedEdwardsY;
+use curve25519_dalek::scalar::clamp_integer;
+use ed25519_dalek::SigningKey;
+use zeroize::Zeroizing;
+
+/// Characters of a [`PeerId`] in text: 256 bits, 5 in each, the last 4 spare.
+const TEXT_LEN: usize = 52;
+
+/// RFC 4648 §6, in lower case.
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// A secret identity: a 32-byte Ed25519 seed, wiped on drop.
+#[derive(Clone)]
+pub struct Identity {
+    seed: Zeroizing<[u8; 32]>,
+    peer_id: PeerId,
+    static_public: [u8; 32],
+}
+
+impl Identity {
+    /// The identity of a seed, which has to come from a secure random source.
+    pub fn from_seed(seed: [u8; 32]) -> Self {
+        let seed = Zeroizing::new(seed);
+        let public = SigningKey::from_bytes(&seed).verifying_key();
+        Self { peer_id: PeerId(public.to_bytes()), static_public: public.to_montgomery().to_bytes(), seed }
+    }
+
+    /// The secret seed, to be stored.
+    pub fn seed(&self) -> &[u8; 32] {
+        &self.seed
+    }
+
+    /// Its public name.
+    pub fn peer_id(&self) -> PeerId {
+        self.peer_id
+    }
+
+    /// The secret half of the Noise static key: the clamped first half of SHA-512 of the seed.
+    pub(crate) fn static_secret(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(clamp_integer(SigningKey::from_bytes(&self.seed).to_scalar_bytes()))
+    }
+
+    /// The public half of the Noise static key.
+    pub(crate) fn static_public(&self) -> [u8; 32] {
+        self.static_public
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Identity").field(&self.peer_id).finish()
+    }
+}
+
+/// The name of a peer: its Ed25519 public key.
+///
+/// Its text is 52 characters of lower-case base32 without padding. Any 32 bytes can be held; only those that
+/// [`validate`](Self::validate) accepts are a peer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub [u8; 32]);
+
+impl PeerId {
+    /// Checks that it is an acceptable public key (`PROTO §3.2`) and returns its X25519 form. Takes some 30
+    /// µs.
+    ///
+    /// Without this check one secret could appear under 16 names, and anybody could be one of the 8 peers
+    /// whose Diffie-Hellman results are all zero.
+    ///
+    /// # Errors
+    /// [`BadPeerId`] unless it is the canonical encoding of a torsion-free point that is not of small order.
+    pub fn validate(&self) -> Result<[u8; 32], BadPeerId> {
+        let point = CompressedEdwardsY(self.0).decompress().ok_or(BadPeerId)?;
+        if point.compress().to_bytes() != self.0 || point.is_small_order() || !point.is_torsion_free() {
+            return Err(BadPeerId);
+        }
+        Ok(point.to_montgomery().to_bytes())
+    }
+}
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = encode(&self.0);
+        f.pad(core::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl fmt::Debug for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for PeerId {
+    type Err = PeerIdError;
+
+    /// Reads the text form and nothing else; the key itself is not checked.
+    fn from_str(text: &str) -> Result<Self, PeerIdError> {
+        let text = text.as_bytes().try_into().map_err(|_| PeerIdError::Length)?;
+        decode(text).map(Self)
+    }
+}
+
+/// A [`PeerId`] is not an acceptable public key (`PROTO §3.2`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadPeerId;
+
+impl fmt::Display for BadPeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the peer id is not an acceptable public key")
+    }
+}
+
+impl core::error::Error for BadPeerId {}
+
+/// Why a text is not a [`PeerId`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PeerIdError {
+    /// It is not 52 characters long.
+    Length,
+    /// A character is not one of `a` to `z` and `2` to `7`; upper case is not accepted.
+    Alphabet,
+    /// The 4 spare bits of the last character are not zero, so another text stands for the same bytes.
+    NotCanonicalText,
+}
+
+impl fmt::Display for PeerIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Length => "a peer id has 52 characters",
+            Self::Alphabet => "a peer id consists of the characters a-z and 2-7",
+            Self::NotCanonicalText => "the last character of the peer id is wrong",
+        })
+    }
+}
+
+impl core::error::Error for PeerIdError {}
+
+fn encode(bytes: &[u8; 32]) -> [u8; TEXT_LEN] {
+    let mut text = [0; TEXT_LEN];
+    for (i, character) in text.iter_mut().enumerate() {
+        let bit = i * 5;
+        let pair = [bytes[bit / 8], bytes.get(bit / 8 + 1).copied().unwrap_or(0)];
+        let five = u16::from_be_bytes(pair) >> (11 - bit % 8);
+        *character = ALPHABET[usize::from(five & 31)];
+    }
+    text
+}
+
+fn decode(text: &[u8; TEXT_LEN]) -> Result<[u8; 32], PeerIdError> {
+    let mut bytes = [0; 32];
+    let mut spare = 0;
+    for (i, character) in text.iter().enumerate() {
+        let five = match character {
+            b'a'..=b'z' => character - b'a',
+            b'2'..=b'7' => character - b'2' + 26,
+            _ => return Err(PeerIdError::Alphabet),
+        };
+        let bit = i * 5;
+        let [high, low] = (u16::from(five) << (11 - bit % 8)).to_be_bytes();
+        bytes[bit / 8] |= high;
+        *bytes.get_mut(bit / 8 + 1).unwrap_or(&mut spare) |= low;
+    }
+    // The last character has one bit inside the bytes and four beyond them.
+    if spare != 0 {
+        return Err(PeerIdError::NotCanonicalText);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

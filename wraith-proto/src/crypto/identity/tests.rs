@@ -1,0 +1,187 @@
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use alloc::{format, vec};
+
+use curve25519_dalek::constants::EIGHT_TORSION;
+use curve25519_dalek::edwards::EdwardsPoint;
+use hex_literal::hex;
+use proptest::prelude::*;
+
+use super::*;
+use crate::crypto::{CryptoProvider, RustCrypto};
+
+/// RFC 8032 §7.1, test 1.
+const SEED: [u8; 32] = hex!("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");
+const PUBLIC: [u8; 32] = hex!("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
+const TEXT: &str = "25njqamcweflpvkl73j4szahhihoc4xt3ktcgjnpaingr5yhkena";
+
+fn point(bytes: [u8; 32]) -> EdwardsPoint {
+    CompressedEdwardsY(bytes).decompress().unwrap()
+}
+
+fn id(point: EdwardsPoint) -> PeerId {
+    PeerId(point.compress().to_bytes())
+}
+
+/// `y` coordinate and sign bit as an encoding, however large `y` is below 2^255.
+fn encoding(low: u8, rest: u8, top: u8, sign: bool) -> [u8; 32] {
+    let mut bytes = [rest; 32];
+    bytes[0] = low;
+    bytes[31] = top | (u8::from(sign) << 7);
+    bytes
+}
+
+#[test]
+fn the_peer_id_is_the_ed25519_public_key() {
+    // PROTO §3.1
+    assert_eq!(Identity::from_seed(SEED).peer_id(), PeerId(PUBLIC));
+    assert_eq!(Identity::from_seed(SEED).seed(), &SEED);
+}
+
+#[test]
+fn the_noise_key_is_the_x25519_form() {
+    // PROTO §3.1; secret and public from separate implementations of SHA-512 and of the birational map.
+    let identity = Identity::from_seed(SEED);
+    assert_eq!(
+        *identity.static_secret(),
+        hex!("307c83864f2833cb427a2ef1c00a013cfdff2768d980c0a3a520f006904de94f")
+    );
+    let public = hex!("d85e07ec22b0ad881537c2f44d662d1a143cf830c57aca4305d85c7a90f6b62e");
+    assert_eq!(identity.static_public(), public);
+    assert_eq!(RustCrypto.x25519_base(&identity.static_secret()), public);
+    assert_eq!(identity.peer_id().validate(), Ok(public));
+}
+
+#[test]
+fn points_of_small_order_are_refused() {
+    // PROTO §3.2
+    for torsion in EIGHT_TORSION {
+        assert_eq!(id(torsion).validate(), Err(BadPeerId));
+    }
+}
+
+#[test]
+fn encodings_that_are_not_canonical_are_refused() {
+    // PROTO §3.2: y from p to 2^255 - 1 with either sign, and a sign on the two points where x is 0.
+    // These are all there are, and none happens to be torsion-free, so two of the checks refuse each.
+    let mut encodings = vec![encoding(1, 0, 0, true), encoding(0xec, 0xff, 0x7f, true)];
+    for sign in [false, true] {
+        encodings.extend((0xed..=0xff).map(|low| encoding(low, 0xff, 0x7f, sign)));
+    }
+    let on_curve = |bytes: &&[u8; 32]| CompressedEdwardsY(**bytes).decompress().is_some();
+    assert!(encodings.iter().filter(on_curve).count() >= 12);
+    for bytes in encodings {
+        assert_eq!(PeerId(bytes).validate(), Err(BadPeerId), "{bytes:x?}");
+    }
+}
+
+#[test]
+fn of_sixteen_points_with_one_secret_only_two_are_names() {
+    // PROTO §3.2
+    let a = point(PUBLIC);
+    let mut accepted = Vec::new();
+    for base in [a, -a] {
+        for torsion in EIGHT_TORSION {
+            let name = id(base + torsion);
+            if name.validate().is_ok() {
+                accepted.push(name);
+            }
+        }
+    }
+    assert_eq!(accepted, [id(a), id(-a)]);
+}
+
+#[test]
+fn a_point_and_its_negative_are_two_names_with_one_x25519_form() {
+    // PROTO §3.2: names are compared as 32 bytes.
+    let (a, negative) = (id(point(PUBLIC)), id(-point(PUBLIC)));
+    assert_ne!(a, negative);
+    assert_eq!(a.validate(), negative.validate());
+    assert!(a.validate().is_ok());
+}
+
+#[test]
+fn bytes_off_the_curve_are_refused() {
+    // PROTO §3.2
+    let mut off = [0; 32];
+    off[0] = 2;
+    assert!(CompressedEdwardsY(off).decompress().is_none());
+    assert_eq!(PeerId(off).validate(), Err(BadPeerId));
+}
+
+#[test]
+fn the_text_of_a_peer_id_is_lower_case_base32() {
+    // PROTO §3.1; texts from a separate implementation of RFC 4648.
+    for (bytes, text) in [
+        (PUBLIC, TEXT),
+        ([0; 32], "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+        ([0xff; 32], "777777777777777777777777777777777777777777777777777q"),
+        (
+            hex!("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"),
+            "aaaqeayeaudaocajbifqydiob4ibceqtcqkrmfyydenbwha5dypq",
+        ),
+    ] {
+        assert_eq!(PeerId(bytes).to_string(), text);
+        assert_eq!(text.parse(), Ok(PeerId(bytes)));
+    }
+}
+
+#[test]
+fn a_text_of_another_length_is_refused() {
+    for text in ["", &TEXT[1..], &format!("{TEXT}a"), &format!("{TEXT}====")] {
+        assert_eq!(text.parse::<PeerId>(), Err(PeerIdError::Length));
+    }
+}
+
+#[test]
+fn other_characters_and_upper_case_are_refused() {
+    for character in ["A", "Z", "0", "1", "8", "9", "=", " ", "-"] {
+        let text = format!("{character}{}", &TEXT[1..]);
+        assert_eq!(text.parse::<PeerId>(), Err(PeerIdError::Alphabet));
+    }
+    assert_eq!(TEXT.to_uppercase().parse::<PeerId>(), Err(PeerIdError::Alphabet));
+    assert_eq!(format!("ä{}", &TEXT[2..]).parse::<PeerId>(), Err(PeerIdError::Alphabet));
+}
+
+#[test]
+fn spare_bits_that_are_set_are_refused() {
+    let parsed: Vec<_> = ALPHABET
+        .iter()
+        .map(|last| format!("{}{}", &TEXT[..51], char::from(*last)).parse::<PeerId>())
+        .collect();
+    let accepted: Vec<_> = (0..32).filter(|i| parsed[*i].is_ok()).collect();
+    assert_eq!(accepted, [0, 16]);
+    assert_eq!(parsed[1], Err(PeerIdError::NotCanonicalText));
+}
+
+#[test]
+fn debug_shows_the_name_and_no_secret() {
+    assert_eq!(format!("{:?}", PeerId(PUBLIC)), TEXT);
+    assert_eq!(format!("{:?}", Identity::from_seed(SEED)), format!("Identity({TEXT})"));
+    assert_eq!(format!("{:>54}", PeerId(PUBLIC)), format!("  {TEXT}"));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_survive_the_text(bytes: [u8; 32]) {
+        prop_assert_eq!(PeerId(bytes).to_string().parse(), Ok(PeerId(bytes)));
+    }
+
+    #[test]
+    fn a_text_that_is_accepted_is_the_only_one(text in "[a-z2-7]{52}") {
+        if let Ok(id) = text.parse::<PeerId>() {
+            prop_assert_eq!(id.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_without_panic_and_only_at_its_length(text in any::<String>()) {
+        prop_assert_eq!(text.parse::<PeerId>() == Err(PeerIdError::Length), text.len() != 52);
+    }
+
+    #[test]
+    fn the_name_of_any_seed_is_acceptable(seed: [u8; 32]) {
+        let identity = Identity::from_seed(seed);
+        prop_assert_eq!(identity.peer_id().validate(), Ok(identity.static_public()));
+    }
+}

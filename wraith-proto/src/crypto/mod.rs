@@ -1,0 +1,233 @@
+//! Cryptography: the provider seam, identities, the Noise handshake and the key schedule.
+
+mod aead;
+mod identity;
+mod keys;
+mod noise;
+mod resolver;
+mod rng;
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use curve25519_dalek::MontgomeryPoint;
+use zeroize::Zeroize;
+
+pub use identity::{BadPeerId, Identity, PeerId, PeerIdError};
+pub(crate) use keys::{Direction, Root};
+pub(crate) use noise::{Noise, NoiseError, Role, finish_mac, verify_finish_mac};
+pub(crate) use rng::Rng;
+
+/// Bytes of the authentication tag of every suite.
+pub const TAG_LEN: usize = 16;
+
+/// A packet protection suite (`PROTO §3.7`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u16)]
+#[non_exhaustive]
+pub enum Suite {
+    /// XChaCha20-Poly1305, which every implementation offers.
+    XChaCha20Poly1305 = 1,
+    /// AES-256-GCM.
+    Aes256Gcm = 2,
+}
+
+impl Suite {
+    /// The suite of a number on the wire, `None` if it is unknown.
+    pub const fn from_wire(value: u16) -> Option<Self> {
+        match value {
+            1 => Some(Self::XChaCha20Poly1305),
+            2 => Some(Self::Aes256Gcm),
+            _ => None,
+        }
+    }
+
+    /// Its number on the wire.
+    pub const fn to_wire(self) -> u16 {
+        self as u16
+    }
+
+    /// Its usual name, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::XChaCha20Poly1305 => "XChaCha20-Poly1305",
+            Self::Aes256Gcm => "AES-256-GCM",
+        }
+    }
+}
+
+/// The secrets of one direction in one epoch (`PROTO §3.6`), wiped on drop.
+pub struct KeyMaterial {
+    /// The packet key.
+    pub key: [u8; 32],
+    /// The fixed part of the nonce; how much of it is used depends on the suite (`PROTO §5.6`).
+    pub prefix: [u8; 16],
+}
+
+impl Drop for KeyMaterial {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.prefix.zeroize();
+    }
+}
+
+impl fmt::Debug for KeyMaterial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyMaterial").finish_non_exhaustive()
+    }
+}
+
+/// A tag did not fit its packet, or the packet is too short for one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadTag;
+
+impl fmt::Display for BadTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("authentication failed")
+    }
+}
+
+impl core::error::Error for BadTag {}
+
+/// Where packet protection and X25519 come from.
+///
+/// The core calls [`key`](Self::key) and [`header_key`](Self::header_key) with suites out of
+/// [`suites`](Self::suites) only.
+pub trait CryptoProvider: Send + Sync + fmt::Debug {
+    /// The suites on offer, best first. XChaCha20-Poly1305 has to be among them.
+    fn suites(&self) -> &[Suite];
+
+    /// Expands a packet key. Called at the handshake and when a key enters the pool of expanded keys; may
+    /// allocate.
+    ///
+    /// # Panics
+    /// If `suite` is not one of [`suites`](Self::suites).
+    fn key(&self, suite: Suite, material: &KeyMaterial) -> Box<dyn PacketKey>;
+
+    /// Expands a header protection key (`PROTO §5.7`).
+    ///
+    /// # Panics
+    /// If `suite` is not one of [`suites`](Self::suites).
+    fn header_key(&self, suite: Suite, key: &[u8; 32]) -> Box<dyn HeaderKey>;
+
+    /// X25519 (RFC 7748 §5), which clamps `secret`. The result may be all zero: callers check it (`PROTO
+    /// §3.3`).
+    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32];
+
+    /// X25519 with the base point 9: the public key of `secret`.
+    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32];
+}
+
+/// An expanded packet key: one direction, one epoch.
+///
+/// Packet numbers become nonces; a caller that uses one twice for sealing gives the key away.
+pub trait PacketKey: Send + Sync {
+    /// Encrypts `packet`, the plaintext followed by [`TAG_LEN`] bytes of room for the tag. Does not allocate.
+    ///
+    /// # Panics
+    /// If `packet` is shorter than [`TAG_LEN`].
+    fn seal_in_place(&self, packet_number: u64, header: &[u8], packet: &mut [u8]);
+
+    /// Encrypts `payload` and the frames that stand in `packet` behind `payload.len()` bytes of room and
+    /// before [`TAG_LEN`] bytes of room, so that `packet` ends up sealed as a whole. Does not allocate.
+    ///
+    /// # Panics
+    /// If `packet` is shorter than `payload` and [`TAG_LEN`] together.
+    fn seal_from(&self, packet_number: u64, header: &[u8], payload: &[u8], packet: &mut [u8]) {
+        packet[..payload.len()].copy_from_slice(payload);
+        self.seal_in_place(packet_number, header, packet);
+    }
+
+    /// Decrypts `packet`, ciphertext and tag, and returns the length of the plaintext at its beginning.
+    /// Does not allocate.
+    ///
+    /// # Errors
+    /// [`BadTag`] if anything was altered or `packet` is shorter than a tag; what `packet` holds then is
+    /// undefined.
+    fn open_in_place(&self, packet_number: u64, header: &[u8], packet: &mut [u8]) -> Result<usize, BadTag>;
+
+    /// Replaces the key in place, without allocating. The former one is wiped.
+    fn rekey(&mut self, material: &KeyMaterial);
+}
+
+/// An expanded header protection key: one direction of one session.
+pub trait HeaderKey: Send + Sync {
+    /// The mask for the first byte and the packet number (RFC 9001 §5.4.1).
+    fn mask(&self, sample: &[u8; 16]) -> [u8; 5];
+}
+
+/// The default provider: pure Rust, `no_std`, XChaCha20-Poly1305 only.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RustCrypto;
+
+impl CryptoProvider for RustCrypto {
+    fn suites(&self) -> &[Suite] {
+        &[Suite::XChaCha20Poly1305]
+    }
+
+    fn key(&self, suite: Suite, material: &KeyMaterial) -> Box<dyn PacketKey> {
+        assert_eq!(suite, Suite::XChaCha20Poly1305, "a suite that was not offered");
+        Box::new(aead::XChaChaKey::new(material))
+    }
+
+    fn header_key(&self, suite: Suite, key: &[u8; 32]) -> Box<dyn HeaderKey> {
+        assert_eq!(suite, Suite::XChaCha20Poly1305, "a suite that was not offered");
+        Box::new(aead::ChaChaHeaderKey::new(key))
+    }
+
+    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
+        MontgomeryPoint(*public).mul_clamped(*secret).to_bytes()
+    }
+
+    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
+        MontgomeryPoint::mul_base_clamped(*secret).to_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hex_literal::hex;
+
+    use super::*;
+
+    #[test]
+    fn suites_survive_the_wire_and_unknown_numbers_do_not() {
+        for suite in [Suite::XChaCha20Poly1305, Suite::Aes256Gcm] {
+            assert_eq!(Suite::from_wire(suite.to_wire()), Some(suite));
+        }
+        assert_eq!(Suite::XChaCha20Poly1305.to_wire(), 0x0001);
+        assert_eq!(Suite::Aes256Gcm.to_wire(), 0x0002);
+        assert_eq!(Suite::from_wire(0), None);
+        assert_eq!(Suite::from_wire(3), None);
+    }
+
+    #[test]
+    fn x25519_agrees_with_rfc_7748() {
+        let provider: &'static dyn CryptoProvider = &RustCrypto;
+        // Section 5.2, the first vector; its scalar is not clamped.
+        assert_eq!(
+            provider.x25519(
+                &hex!("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4"),
+                &hex!("e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c"),
+            ),
+            hex!("c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552")
+        );
+        // Section 6.1, Bob's key pair.
+        assert_eq!(
+            provider.x25519_base(&hex!("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")),
+            hex!("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f")
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "a suite that was not offered")]
+    fn a_key_for_a_suite_that_was_not_offered_is_a_bug_of_the_caller() {
+        let _ = RustCrypto.key(Suite::Aes256Gcm, &KeyMaterial { key: [0; 32], prefix: [0; 16] });
+    }
+
+    #[test]
+    fn debug_shows_no_secrets() {
+        let text = alloc::format!("{:?}", KeyMaterial { key: [0xab; 32], prefix: [0xcd; 16] });
+        assert_eq!(text, "KeyMaterial { .. }");
+    }
+}

@@ -1,0 +1,201 @@
+//! What snow computes with: X25519 of the provider, ChaCha20-Poly1305, BLAKE2s and the caller's randomness.
+
+use alloc::boxed::Box;
+
+use blake2::{Blake2s256, Digest};
+use blake3::OutputReader;
+use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, KeyInit, Nonce, Tag};
+use snow::Error;
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::CryptoResolver;
+use snow::types::{Cipher, Dh, Hash, Random};
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::{CryptoProvider, TAG_LEN};
+
+/// Gives snow the primitives of `Noise_*_25519_ChaChaPoly_BLAKE2s` and no other.
+pub(super) struct Resolver {
+    crypto: &'static dyn CryptoProvider,
+    seed: Zeroizing<[u8; 32]>,
+}
+
+impl Resolver {
+    /// All randomness comes from `seed`, which has to be fresh for each handshake.
+    pub(super) fn new(crypto: &'static dyn CryptoProvider, seed: [u8; 32]) -> Self {
+        Self { crypto, seed: Zeroizing::new(seed) }
+    }
+}
+
+impl CryptoResolver for Resolver {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        let mut hasher = blake3::Hasher::new_derive_key("WRAITH v1 noise ephemeral");
+        let stream = hasher.update(&*self.seed).finalize_xof();
+        hasher.zeroize();
+        Some(Box::new(SeededRandom(stream)))
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        (*choice == DHChoice::Curve25519).then(|| -> Box<dyn Dh> {
+            Box::new(X25519 { crypto: self.crypto, secret: Zeroizing::new([0; 32]), public: [0; 32] })
+        })
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        (*choice == HashChoice::Blake2s).then(|| -> Box<dyn Hash> { Box::new(Blake2s(Blake2s256::new())) })
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        (*choice == CipherChoice::ChaChaPoly)
+            .then(|| -> Box<dyn Cipher> { Box::new(ChaChaPoly(ChaCha20Poly1305::new(&[0; 32].into()))) })
+    }
+}
+
+struct SeededRandom(OutputReader);
+
+impl Random for SeededRandom {
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), Error> {
+        self.0.fill(dest);
+        Ok(())
+    }
+}
+
+impl Drop for SeededRandom {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+struct X25519 {
+    crypto: &'static dyn CryptoProvider,
+    secret: Zeroizing<[u8; 32]>,
+    public: [u8; 32],
+}
+
+impl Dh for X25519 {
+    fn name(&self) -> &'static str {
+        "25519"
+    }
+
+    fn pub_len(&self) -> usize {
+        32
+    }
+
+    fn priv_len(&self) -> usize {
+        32
+    }
+
+    fn set(&mut self, privkey: &[u8]) {
+        self.secret.copy_from_slice(privkey);
+        self.public = self.crypto.x25519_base(&self.secret);
+    }
+
+    fn generate(&mut self, rng: &mut dyn Random) -> Result<(), Error> {
+        rng.try_fill_bytes(&mut *self.secret)?;
+        self.public = self.crypto.x25519_base(&self.secret);
+        Ok(())
+    }
+
+    fn pubkey(&self) -> &[u8] {
+        &self.public
+    }
+
+    fn privkey(&self) -> &[u8] {
+        &*self.secret
+    }
+
+    /// A zero result is an error (`PROTO §3.3`): the peer sent a point of small order, and everybody knows
+    /// the secret.
+    fn dh(&self, pubkey: &[u8], out: &mut [u8]) -> Result<(), Error> {
+        // snow passes buffers sized for its longest curve.
+        let public = pubkey.first_chunk::<32>().ok_or(Error::Dh)?;
+        let out = out.first_chunk_mut::<32>().ok_or(Error::Dh)?;
+        let shared = Zeroizing::new(self.crypto.x25519(&self.secret, public));
+        if bool::from(shared.ct_eq(&[0; 32])) {
+            return Err(Error::Dh);
+        }
+        *out = *shared;
+        Ok(())
+    }
+}
+
+/// Noise §12.3. The cipher wipes its key on drop.
+struct ChaChaPoly(ChaCha20Poly1305);
+
+impl ChaChaPoly {
+    fn nonce(n: u64) -> Nonce {
+        let mut nonce = [0; 12];
+        nonce[4..].copy_from_slice(&n.to_le_bytes());
+        nonce.into()
+    }
+}
+
+impl Cipher for ChaChaPoly {
+    fn name(&self) -> &'static str {
+        "ChaChaPoly"
+    }
+
+    fn set(&mut self, key: &[u8; 32]) {
+        self.0 = ChaCha20Poly1305::new(key.into());
+    }
+
+    fn encrypt(&self, nonce: u64, authtext: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
+        let (text, tag) = out[..plaintext.len() + TAG_LEN].split_at_mut(plaintext.len());
+        text.copy_from_slice(plaintext);
+        let made = self
+            .0
+            .encrypt_inout_detached(&Self::nonce(nonce), authtext, text.into())
+            .expect("a Noise message is far below the 256 GiB of one ChaCha20 key stream");
+        tag.copy_from_slice(&made);
+        plaintext.len() + TAG_LEN
+    }
+
+    fn decrypt(
+        &self,
+        nonce: u64,
+        authtext: &[u8],
+        ciphertext: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, Error> {
+        let (text, tag) = ciphertext.split_last_chunk::<TAG_LEN>().ok_or(Error::Decrypt)?;
+        let out = out.get_mut(..text.len()).ok_or(Error::Decrypt)?;
+        out.copy_from_slice(text);
+        self.0
+            .decrypt_inout_detached(&Self::nonce(nonce), authtext, out.into(), &Tag::from(*tag))
+            .map_err(|_| Error::Decrypt)?;
+        Ok(text.len())
+    }
+}
+
+/// The hash wipes its state on drop.
+struct Blake2s(Blake2s256);
+
+impl Hash for Blake2s {
+    fn name(&self) -> &'static str {
+        "BLAKE2s"
+    }
+
+    fn block_len(&self) -> usize {
+        64
+    }
+
+    fn hash_len(&self) -> usize {
+        32
+    }
+
+    fn reset(&mut self) {
+        self.0 = Blake2s256::new();
+    }
+
+    fn input(&mut self, data: &[u8]) {
+        self.0.update(data);
+    }
+
+    fn result(&mut self, out: &mut [u8]) {
+        let hash = core::mem::take(&mut self.0).finalize();
+        out[..32].copy_from_slice(&hash);
+    }
+}
+
+#[cfg(test)]
+mod tests;

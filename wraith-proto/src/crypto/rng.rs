@@ -1,0 +1,113 @@
+//! The only source of randomness in the core: a stream that its seed fixes.
+
+use blake3::{Hasher, OutputReader};
+use zeroize::Zeroize;
+
+use super::Identity;
+
+/// The random stream of one endpoint (`PROTO §3.8`), wiped on drop.
+///
+/// The identity and the shard enter the key, so that one seed given to several shards, or a weak one, does
+/// not repeat values that have to differ.
+pub(crate) struct Rng {
+    stream: OutputReader,
+}
+
+impl Rng {
+    pub(crate) fn new(seed: &[u8; 32], identity: &Identity, shard: u8) -> Self {
+        let mut hasher = Hasher::new_derive_key("WRAITH v1 endpoint rng");
+        hasher.update(seed).update(identity.seed()).update(&[shard]);
+        let stream = hasher.finalize_xof();
+        hasher.zeroize();
+        Self { stream }
+    }
+
+    /// Fills `out` with the next bytes.
+    pub(crate) fn fill(&mut self, out: &mut [u8]) {
+        self.stream.fill(out);
+    }
+
+    /// The next `N` bytes.
+    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes);
+        bytes
+    }
+
+    /// The next 8 bytes as a number.
+    pub(crate) fn next_u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.array())
+    }
+
+    /// A number below `n`, each equally likely; 0 if `n` is 0.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        if n <= 1 {
+            return 0;
+        }
+        // The multiples of `n` do not fill 64 bits evenly: of the low halves, 2^64 mod n values are one too
+        // many.
+        let surplus = n.wrapping_neg() % n;
+        loop {
+            let product = u128::from(self.next_u64()) * u128::from(n);
+            if product as u64 >= surplus {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+}
+
+impl Drop for Rng {
+    fn drop(&mut self) {
+        self.stream.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rng(seed: u8, identity: u8, shard: u8) -> Rng {
+        Rng::new(&[seed; 32], &Identity::from_seed([identity; 32]), shard)
+    }
+
+    #[test]
+    fn the_stream_is_the_extended_output_of_derive_key() {
+        // PROTO §3.8
+        let mut expected = [0; 100];
+        let mut hasher = Hasher::new_derive_key("WRAITH v1 endpoint rng");
+        hasher.update(&[&[1; 32][..], &[2; 32], &[3]].concat());
+        hasher.finalize_xof().fill(&mut expected);
+        let mut rng = rng(1, 2, 3);
+        assert_eq!(rng.array::<7>(), expected[..7]);
+        assert_eq!(rng.next_u64().to_le_bytes(), expected[7..15]);
+        assert_eq!(rng.array::<85>(), expected[15..]);
+    }
+
+    #[test]
+    fn seed_identity_and_shard_each_change_the_stream() {
+        let base = rng(1, 2, 3).array::<32>();
+        assert_eq!(rng(1, 2, 3).array::<32>(), base);
+        for other in [rng(9, 2, 3), rng(1, 9, 3), rng(1, 2, 9)] {
+            let mut other = other;
+            assert_ne!(other.array::<32>(), base);
+        }
+    }
+
+    #[test]
+    fn numbers_below_a_bound_are_in_range_and_even() {
+        let mut rng = rng(1, 2, 3);
+        for n in [0, 1] {
+            assert_eq!(rng.below(n), 0);
+        }
+        let mut seen = [0_u32; 6];
+        for _ in 0..60_000 {
+            seen[rng.below(6) as usize] += 1;
+        }
+        // 10,000 expected in each, standard deviation 91.
+        assert!(seen.iter().all(|count| (9_500..10_500).contains(count)), "{seen:?}");
+        // Half of all draws have to be thrown away here: a plain remainder would favour the low third.
+        let n = (1 << 63) + (1 << 62);
+        let low = (0..9_000).filter(|_| rng.below(n) < n / 3).count();
+        assert!((2_700..3_300).contains(&low), "{low}");
+    }
+}
