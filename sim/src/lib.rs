@@ -2,7 +2,10 @@
 //!
 //! - [`Link`]: one direction of a path with latency, jitter, loss, reordering, duplication, rate,
 //!   queue, ECN marking and MTU.
+//! - [`Pair`]: two endpoints on a path, the fixture of most tests; [`Network`]: many around one router.
+//! - [`Recorder`]: a host that keeps what arrives; [`Model`]: what an ideal session would have delivered.
 //! - [`Transcript`]: the hash of all that was sent.
+//! - [`Transparent`]: a crypto provider that hides nothing.
 //! - `alloc` (feature `alloc-count`): an allocator that counts, for tests that promise to allocate nothing.
 
 #![deny(unsafe_code)]
@@ -10,10 +13,26 @@
 #[cfg(feature = "alloc-count")]
 #[expect(unsafe_code, reason = "a global allocator is unsafe by its trait; it only counts and forwards")]
 pub mod alloc;
+mod clock;
 mod link;
+mod model;
+mod net;
+mod node;
+mod outlet;
+mod pair;
+mod recorder;
 mod rng;
 mod transcript;
+mod transparent;
 
+pub use clock::Clock;
 pub use link::{Fate, GilbertElliott, Link, LinkConfig, LinkCounters, LinkMeta, Loss};
+pub use model::{Divergence, Model};
+pub use net::Network;
+pub use node::{Host, Node};
+pub use outlet::{Passing, Verdict};
+pub use pair::{LEFT, Pair, PairConfig, RIGHT, Side};
+pub use recorder::{ReceivedStream, Recorder};
 pub use rng::{Rng, SeedGuard};
 pub use transcript::{Entry, Transcript};
+pub use transparent::Transparent;
