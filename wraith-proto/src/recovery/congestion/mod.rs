@@ -1,0 +1,162 @@
+//! Congestion control of one path: how many bytes may be in flight.
+//!
+//! Everything is integer arithmetic, so that equal inputs give equal windows on every machine. Recovery periods and
+//! rounds are told apart by packet number rather than by time: packets sent at the very instant of a loss would
+//! otherwise count as sent before it.
+
+mod cubic;
+mod hystart;
+
+use crate::recovery::rtt::Rtt;
+use crate::time::Instant;
+
+pub(crate) use cubic::Cubic;
+
+/// A newly acknowledged packet that was in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acked {
+    /// Its number.
+    pub(crate) packet_number: u64,
+    /// Its size, in bytes of UDP payload.
+    pub(crate) bytes: u16,
+}
+
+/// What loss detection tells a congestion controller and asks of it.
+///
+/// In flight are packets that ask for an acknowledgement, MTU probes excepted: they are reported to none of these.
+pub(crate) trait Congestion {
+    /// A packet that counts as in flight leaves; numbers grow from call to call.
+    fn on_sent(&mut self, now: Instant, bytes: u16, packet_number: u64);
+
+    /// Called once per newly acknowledged packet.
+    fn on_ack(&mut self, ack: &Acked);
+
+    /// Called once per ACK frame, after its packets and after the losses that it revealed.
+    ///
+    /// `in_flight` is what remains. `app_limited` says that at the last opportunity there was less to send than window
+    /// and pacer allowed: the window does not grow then (RFC 9002 §7.8). A wait for the pacer is no such limit.
+    fn on_ack_frame_end(
+        &mut self,
+        now: Instant,
+        largest_acked: u64,
+        in_flight: u64,
+        app_limited: bool,
+        rtt: &Rtt,
+    );
+
+    /// Packets were lost, the latest sent of them `largest_lost`; or, with `ecn`, an ACK of `largest_lost` reported
+    /// congestion. Reduces the window at most once per round trip (RFC 9002 §7.3.1).
+    fn on_loss(&mut self, now: Instant, largest_lost: u64, persistent: bool, ecn: bool);
+
+    /// All losses of the latest congestion event turned out spurious: what they changed is undone.
+    fn on_spurious(&mut self);
+
+    /// The size of full packets changed.
+    fn set_mtu(&mut self, mtu: u16);
+
+    /// Bytes that may be in flight.
+    fn window(&self) -> u64;
+
+    /// Window at which slow start ends, `u64::MAX` before the first congestion.
+    fn ssthresh(&self) -> u64;
+
+    /// Whether the window doubles per round trip: the pacer then leaves it room to.
+    fn in_slow_start(&self) -> bool {
+        self.window() < self.ssthresh()
+    }
+
+    /// Congestion events so far, undone ones included.
+    fn events(&self) -> u64;
+}
+
+/// The controller of a path; an enum, so that sessions hold it without allocation.
+#[derive(Debug)]
+pub(crate) enum Controller {
+    /// CUBIC with `HyStart++`.
+    Cubic(Cubic),
+}
+
+impl Controller {
+    /// The default controller for a new path.
+    pub(crate) const fn new(mtu: u16) -> Self {
+        Self::Cubic(Cubic::new(mtu))
+    }
+}
+
+impl Congestion for Controller {
+    fn on_sent(&mut self, now: Instant, bytes: u16, packet_number: u64) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_sent(now, bytes, packet_number),
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Acked) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_ack(ack),
+        }
+    }
+
+    fn on_ack_frame_end(
+        &mut self,
+        now: Instant,
+        largest_acked: u64,
+        in_flight: u64,
+        app_limited: bool,
+        rtt: &Rtt,
+    ) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_ack_frame_end(now, largest_acked, in_flight, app_limited, rtt),
+        }
+    }
+
+    fn on_loss(&mut self, now: Instant, largest_lost: u64, persistent: bool, ecn: bool) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_loss(now, largest_lost, persistent, ecn),
+        }
+    }
+
+    fn on_spurious(&mut self) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_spurious(),
+        }
+    }
+
+    fn set_mtu(&mut self, mtu: u16) {
+        match self {
+            Self::Cubic(cubic) => cubic.set_mtu(mtu),
+        }
+    }
+
+    fn window(&self) -> u64 {
+        match self {
+            Self::Cubic(cubic) => cubic.window(),
+        }
+    }
+
+    fn ssthresh(&self) -> u64 {
+        match self {
+            Self::Cubic(cubic) => cubic.ssthresh(),
+        }
+    }
+
+    fn events(&self) -> u64 {
+        match self {
+            Self::Cubic(cubic) => cubic.events(),
+        }
+    }
+}
+
+/// Window of a new path (RFC 9002 §7.2).
+const fn initial_window(mtu: u16) -> u64 {
+    let ten = 10 * mtu as u64;
+    let bound = if minimum_window(mtu) > 14_720 { minimum_window(mtu) } else { 14_720 };
+    if ten < bound { ten } else { bound }
+}
+
+/// Window that nothing reduces further (RFC 9002 §7.2).
+const fn minimum_window(mtu: u16) -> u64 {
+    2 * mtu as u64
+}
+
+/// No window grows further, 1 TiB: arithmetic stays far from overflow.
+const MAXIMUM_WINDOW: u64 = 1 << 40;
