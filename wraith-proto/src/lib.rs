@@ -50,5 +50,5 @@ pub use meta::{Ecn, RxMeta, TxMeta, Via};
 pub use queue::{NoSource, OneShot, Source, TxQueue};
 pub use session::{Session, SessionHandle};
 pub use stats::{SessionStats, Stats};
-pub use stream::{Dir, StreamId};
+pub use stream::{Assembler, Dir, StreamId};
 pub use time::Instant;

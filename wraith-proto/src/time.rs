@@ -33,11 +33,13 @@ impl Instant {
     }
 
     /// `self` moved later by `by`, stopping at the end of the clock (584 years).
+    #[must_use]
     pub const fn saturating_add(self, by: Duration) -> Self {
         Self::from_nanos(self.as_nanos().saturating_add(nanos(by)))
     }
 
     /// `self` moved earlier by `by`, stopping at the beginning of the clock.
+    #[must_use]
     pub const fn saturating_sub(self, by: Duration) -> Self {
         Self::from_nanos(self.as_nanos().saturating_sub(nanos(by)))
     }

@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 
 pub use identity::{BadPeerId, Identity, PeerId, PeerIdError};
 pub(crate) use keys::{Direction, Root};
-pub(crate) use noise::{Noise, NoiseError, Role, finish_mac, verify_finish_mac};
+pub(crate) use noise::{Noise, Role, finish_mac, verify_finish_mac};
 pub(crate) use rng::Rng;
 
 /// Bytes of the authentication tag of every suite.

@@ -93,6 +93,11 @@ impl EcnPath {
         }
     }
 
+    /// The state of a session that never marks.
+    pub(crate) const fn disabled() -> Self {
+        Self { state: State::Failed, ..Self::new() }
+    }
+
     /// Tests anew, on another path of the same session.
     pub(crate) fn restart(&mut self) {
         (self.state, self.tested, self.lost) = (State::Testing, 0, 0);

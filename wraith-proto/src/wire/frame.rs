@@ -3,7 +3,7 @@
 use core::fmt;
 use core::iter::FusedIterator;
 
-use super::{Ack, ConnectionId, Full, Holes, Malformed, Reader, Writer, varint};
+use super::{Ack, ConnectionId, Full, Malformed, Reader, Writer, varint};
 
 /// Frame types (`PROTO §6.1`).
 pub mod kind {
@@ -113,8 +113,17 @@ pub enum Frame<'a> {
         /// The offset up to which the peer may send.
         credit: u64,
     },
-    /// Bytes that were received and not kept. See [`HolesRepr`](super::HolesRepr) to build one.
-    Holes(Holes<'a>),
+    /// Bytes that were received and not kept (`PROTO §7.5`). `offset + len` is at most 2^62 − 1.
+    StreamHoles {
+        /// The stream.
+        stream: u32,
+        /// Number of the report, counted from 1 in each stream.
+        report: u64,
+        /// Where the bytes begin.
+        offset: u64,
+        /// How many; 0 names the end of the stream alone.
+        len: u64,
+    },
     /// The sender of a stream waits for credit.
     StreamBlocked {
         /// The stream.
@@ -200,7 +209,9 @@ impl<'a> Frame<'a> {
             Self::MaxStreamData { stream, credit } | Self::StreamBlocked { stream, credit } => {
                 1 + small(stream) + size(credit)
             }
-            Self::Holes(ref holes) => holes.encoded_len(),
+            Self::StreamHoles { stream, report, offset, len } => {
+                1 + small(stream) + size(report) + size(offset) + size(len)
+            }
             Self::MaxStreamsBi { count } | Self::MaxStreamsUni { count } => 1 + size(count),
             Self::NewConnectionId { sequence, retire_prior_to, .. } => {
                 9 + size(sequence) + size(retire_prior_to)
@@ -241,7 +252,7 @@ impl<'a> Frame<'a> {
             Self::ResetStream { .. } => kind::RESET_STREAM,
             Self::StopSending { .. } => kind::STOP_SENDING,
             Self::MaxStreamData { .. } => kind::MAX_STREAM_DATA,
-            Self::Holes(_) => kind::STREAM_HOLES,
+            Self::StreamHoles { .. } => kind::STREAM_HOLES,
             Self::StreamBlocked { .. } => kind::STREAM_BLOCKED,
             Self::MaxStreamsBi { .. } => kind::MAX_STREAMS_BI,
             Self::MaxStreamsUni { .. } => kind::MAX_STREAMS_UNI,
@@ -258,11 +269,10 @@ impl<'a> Frame<'a> {
             // These write their type themselves, or have it once per byte.
             Self::Padding { len } => return w.zeros(usize::from(len)),
             Self::Ack(ref ack) => return ack.emit(w),
-            Self::Holes(ref holes) => return holes.emit(w),
             _ => w.varint(self.kind())?,
         }
         match *self {
-            Self::Padding { .. } | Self::Ping | Self::Ack(_) | Self::Holes(_) | Self::Authorized => Ok(()),
+            Self::Padding { .. } | Self::Ping | Self::Ack(_) | Self::Authorized => Ok(()),
             Self::Close { code } | Self::CloseApp { code } => w.varint(u64::from(code)),
             Self::Datagram { len } => w.u16(len),
             Self::Stream { stream, offset, len, .. } => {
@@ -283,6 +293,13 @@ impl<'a> Frame<'a> {
             Self::MaxStreamData { stream, credit } | Self::StreamBlocked { stream, credit } => {
                 w.varint(u64::from(stream))?;
                 w.varint(credit)
+            }
+            Self::StreamHoles { stream, report, offset, len } => {
+                w.varint(u64::from(stream))?;
+                w.varint(report)?;
+                w.varint(offset)?;
+                w.varint(len)?;
+                hole_in_range(offset, len).map_err(|Malformed| Full)
             }
             Self::MaxStreamsBi { count } | Self::MaxStreamsUni { count } => w.varint(count),
             Self::NewConnectionId { sequence, retire_prior_to, id } => {
@@ -387,7 +404,12 @@ fn parse_other<'a>(r: &mut Reader<'a>, kind: u64) -> Result<Frame<'a>, FrameErro
         }
         kind::STOP_SENDING => Frame::StopSending { stream: r.varint32()?, code: r.varint32()? },
         kind::MAX_STREAM_DATA => Frame::MaxStreamData { stream: r.varint32()?, credit: r.varint()? },
-        kind::STREAM_HOLES => Frame::Holes(Holes::parse(r)?),
+        kind::STREAM_HOLES => {
+            let (stream, report) = (r.varint32()?, r.varint()?);
+            let (offset, len) = (r.varint()?, r.varint()?);
+            hole_in_range(offset, len)?;
+            Frame::StreamHoles { stream, report, offset, len }
+        }
         kind::STREAM_BLOCKED => Frame::StreamBlocked { stream: r.varint32()?, credit: r.varint()? },
         kind::MAX_STREAMS_BI => Frame::MaxStreamsBi { count: r.varint()? },
         kind::MAX_STREAMS_UNI => Frame::MaxStreamsUni { count: r.varint()? },
@@ -411,7 +433,11 @@ fn parse_other<'a>(r: &mut Reader<'a>, kind: u64) -> Result<Frame<'a>, FrameErro
 /// Refuses stream bytes past offset 2^62 − 1.
 #[inline]
 fn ends_in_range(offset: u64, len: u16) -> Result<(), Malformed> {
-    if offset <= varint::MAX - u64::from(len) { Ok(()) } else { Err(Malformed) }
+    hole_in_range(offset, u64::from(len))
+}
+
+fn hole_in_range(offset: u64, len: u64) -> Result<(), Malformed> {
+    if len <= varint::MAX && offset <= varint::MAX - len { Ok(()) } else { Err(Malformed) }
 }
 
 #[cfg(test)]

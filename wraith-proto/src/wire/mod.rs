@@ -20,7 +20,6 @@ mod ack;
 mod cursor;
 mod frame;
 mod handshake;
-mod holes;
 mod lists;
 mod packet;
 mod params;
@@ -36,11 +35,10 @@ pub use handshake::{
     HandshakeKind, INIT_COOKIE_OFFSET, INIT_MESSAGE_OFFSET, InitPacket, InitRepr, RESPONSE_MESSAGE_OFFSET,
     ResponsePacket, ResponseRepr, VersionsPacket, VersionsRepr, is_handshake,
 };
-pub use holes::{HoleRanges, Holes, HolesRepr, MAX_HOLES};
 pub use lists::{MAX_PROTOCOL_LEN, MAX_PROTOCOLS, ProtocolIter, Protocols, Suites, Versions};
 pub use packet::{
     MIN_PACKET_LEN, PacketHeader, ProtectedPacket, SAMPLE_LEN, apply_mask, expand_number, split_body,
-    unprotected,
+    unprotected, visible_destination,
 };
 pub use params::{MAX_HIGH_IDS, Params, ParamsWriter, id as parameter_id};
 

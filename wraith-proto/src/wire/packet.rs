@@ -102,6 +102,12 @@ impl PacketHeader {
     }
 }
 
+/// The connection id that anybody can see in a protected packet; `None` for anything else (`PROTO §5.11`).
+#[inline]
+pub fn visible_destination(packet: &[u8]) -> Option<ConnectionId> {
+    ProtectedPacket::parse(packet).ok().map(|packet| packet.destination())
+}
+
 /// Puts header protection on or takes it off, which is the same (`PROTO §5.7`).
 ///
 /// A packet shorter than its header stays as it is.

@@ -1,0 +1,287 @@
+//! The dialling side of the handshake.
+
+use alloc::vec;
+
+use super::handshake::{Handshake, Stage};
+use super::hello::{self, Ids, Introduction};
+use super::lifecycle::{End, Established};
+use super::{Endpoint, Route, canonical};
+use crate::config::{MIN_DATAGRAM, Peer};
+use crate::crypto::{Noise, Role, finish_mac};
+use crate::error::{CloseReason, ConnectError, DropReason, SessionError};
+use crate::event::Outcome;
+use crate::meta::{RxMeta, Via};
+use crate::session::{EventBits, Path, Phase, SessionHandle};
+use crate::wire::{
+    ConnectionId, CookiePacket, FinishRepr, HandshakeKind, INIT_COOKIE_OFFSET, INIT_MESSAGE_OFFSET, InitRepr,
+    Params, RESPONSE_MESSAGE_OFFSET, ResponsePacket, VERSION, VersionsPacket,
+};
+
+/// Bytes that Noise adds to the payloads of the three messages.
+pub(super) const NOISE_OVERHEAD: [usize; 3] = [32, 96, 64];
+
+/// Bytes of the first Noise message: it fills the datagram (`PROTO §2.5`).
+const INIT_MESSAGE_LEN: usize = MIN_DATAGRAM as usize - INIT_MESSAGE_OFFSET;
+
+/// Wrong answers after which the initiator stops trying others (`PROTO §4.19`).
+const MAX_IMPOSTORS: u8 = 4;
+
+/// How long it waits for the right answer after a wrong one (`PROTO §4.19`).
+const IMPOSTOR_PATIENCE: core::time::Duration = core::time::Duration::from_secs(1);
+
+impl Endpoint {
+    /// Begins a session with `peer`; `Event::Connected` or `Event::Closed` follows.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if there is no room, the address cannot be a peer, or the pinned id is no public key.
+    pub fn connect(
+        &mut self,
+        now: crate::Instant,
+        peer: Peer,
+        via: Via,
+    ) -> Result<SessionHandle, ConnectError> {
+        self.advance(now);
+        let addr = canonical(peer.addr);
+        if addr.port() == 0 || !is_unicast(addr.ip()) {
+            return Err(ConnectError::NoRoute);
+        }
+        if peer.id.is_some_and(|id| id.validate().is_err()) {
+            return Err(ConnectError::BadPeerId);
+        }
+        if self.handshakes.is_full() {
+            return Err(ConnectError::TableFull);
+        }
+        let path = Path { remote: addr, local: None, via };
+        let index = self.new_session(Role::Initiator, path).ok_or(ConnectError::TableFull)?;
+        if self.begin_dial(index, path).is_none() {
+            self.free(index);
+            return Err(ConnectError::TableFull);
+        }
+        self.sessions[index].peer = peer.id;
+        self.stats.handshakes_initiated += 1;
+        Ok(self.handle_of(index))
+    }
+
+    /// RESPONSE arrived.
+    pub(super) fn on_response(&mut self, meta: &RxMeta, datagram: &[u8]) -> Result<Outcome, DropReason> {
+        let packet = ResponsePacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
+        if datagram.len() < usize::from(MIN_DATAGRAM) {
+            return Err(DropReason::Malformed);
+        }
+        let (index, slot) = self.dial_of(packet.destination())?;
+        let now = self.now;
+        let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
+        if handshake.stage != Stage::Response {
+            return Err(DropReason::Replayed);
+        }
+        if handshake.impostors >= MAX_IMPOSTORS {
+            return Err(DropReason::RateLimited);
+        }
+        self.stats.dh_operations += 2;
+        let mut payload = [0; MIN_DATAGRAM as usize];
+        let len = packet.message().len().checked_sub(NOISE_OVERHEAD[1]).ok_or(DropReason::Malformed)?;
+        let payload = payload.get_mut(..len).ok_or(DropReason::Malformed)?;
+        handshake.noise.read(packet.message(), payload).map_err(|_| DropReason::BadTag)?;
+        let ids = Ids { initiator: packet.destination(), responder: packet.source() };
+        let params = Params::parse(payload).ok();
+        let static_key = handshake.noise.remote_static();
+        if let Some(params) = params
+            && params.refusal.is_some()
+            && self.is_expected(index, &params)
+        {
+            self.end(index, End::silent(CloseReason::Refused));
+            return Ok(Outcome::Handshaking);
+        }
+        let introduction = params.and_then(|params| {
+            hello::introduction(&self.config, &params, HandshakeKind::Response, ids, static_key)
+        });
+        let pinned = self.sessions[index].peer;
+        let Some(introduction) = introduction.filter(|intro| pinned.is_none_or(|pin| pin == intro.peer))
+        else {
+            self.on_impostor(index, slot);
+            return Err(DropReason::Refused);
+        };
+        let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
+        handshake.ids = ids;
+        handshake.introduction = Some(introduction);
+        handshake.received = handshake.round_trip(now).map_or(0, |_| 1);
+        handshake.path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
+        let session = &mut self.sessions[index];
+        session.path = handshake.path;
+        session.cids.set_remote(ids.responder);
+        if pinned.is_some() {
+            self.finish_dial(index, slot).map_err(|()| DropReason::Refused)?;
+        } else {
+            handshake.stage = Stage::Authorize;
+            handshake.fall_silent();
+            session.peer = Some(introduction.peer);
+            session.phase = Phase::Pending;
+            self.arm_handshake(slot);
+            self.notify(index, EventBits::AUTHORIZE);
+        }
+        Ok(Outcome::Handshaking)
+    }
+
+    /// COOKIE arrived: repeat INIT with it.
+    pub(super) fn on_cookie(&mut self, datagram: &[u8]) -> Result<Outcome, DropReason> {
+        let packet = CookiePacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
+        let (_, slot) = self.dial_of(packet.destination())?;
+        let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
+        if handshake.stage != Stage::Response {
+            return Err(DropReason::Replayed);
+        }
+        let place = &mut handshake.message[INIT_COOKIE_OFFSET..][..packet.cookie().len()];
+        if place == packet.cookie() {
+            return Err(DropReason::Replayed);
+        }
+        place.copy_from_slice(packet.cookie());
+        self.send_handshake(slot);
+        Ok(Outcome::Handshaking)
+    }
+
+    /// VERSIONS arrived. Only version 1 is spoken here, so an honest one ends the dial (`PROTO §4.16`).
+    pub(super) fn on_versions(&mut self, datagram: &[u8]) -> Result<Outcome, DropReason> {
+        let packet = VersionsPacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
+        let (index, slot) = self.dial_of(packet.destination())?;
+        let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
+        if handshake.stage != Stage::Response || packet.versions().any(|version| version == VERSION) {
+            return Err(DropReason::Refused);
+        }
+        self.end(index, End::silent(CloseReason::Refused));
+        Ok(Outcome::Handshaking)
+    }
+
+    /// The application admits the responder.
+    pub(super) fn authorize_dial(&mut self, index: u32, slot: u32) -> Result<(), SessionError> {
+        self.finish_dial(index, slot).map_err(|()| SessionError::Closed)
+    }
+
+    /// The first protected packet of the responder authenticated: FINISH has arrived.
+    pub(super) fn confirm_dial(&mut self, index: u32) {
+        if let Some(slot) = self.sessions[index].handshake {
+            self.free_handshake(slot);
+        }
+    }
+
+    fn begin_dial(&mut self, index: u32, path: Path) -> Option<()> {
+        let initiator = self.new_id(Route::Session(index))?;
+        self.sessions[index].cids.issue(initiator)?;
+        let (seed, grease) = (self.rng.array(), self.rng.next_u64());
+        let ids = Ids { initiator, responder: ConnectionId::ZERO };
+        let noise = Noise::new(Role::Initiator, &self.config.identity, self.config.crypto, VERSION, seed);
+        let timeout = self.config.transport.handshake_timeout;
+        let mut handshake = Handshake::new(Role::Initiator, noise, path, ids, self.now, timeout);
+        handshake.ephemeral_seed = seed;
+        handshake.grease = grease;
+        handshake.session = Some(index);
+        let message = self.write_init(&mut handshake)?;
+        handshake.say(message, self.now);
+        let slot = self.handshakes.insert(handshake)?;
+        self.sessions[index].handshake = Some(slot);
+        self.send_handshake(slot);
+        Some(())
+    }
+
+    fn write_init(&mut self, handshake: &mut Handshake) -> Option<vec::Vec<u8>> {
+        let mut message = vec![0; usize::from(MIN_DATAGRAM)];
+        let source = handshake.ids.initiator;
+        let mut payload = [0; INIT_MESSAGE_LEN - NOISE_OVERHEAD[0]];
+        hello::write_init(&self.config, source, handshake.grease, &mut payload).ok()?;
+        let message_len = INIT_MESSAGE_LEN as u16;
+        let at =
+            InitRepr { version: VERSION, source, cookie: [0; 16], message_len }.emit(&mut message).ok()?;
+        handshake.noise.write(&payload, &mut message[at..]).ok()?;
+        self.stats.dh_operations += 1;
+        Some(message)
+    }
+
+    /// An answer authenticated, but not as the peer that was dialled: the right one may still come.
+    fn on_impostor(&mut self, index: u32, slot: u32) {
+        let (now, pinned) = (self.now, self.sessions[index].peer.is_some());
+        let Some(handshake) = self.handshakes.get_mut(slot) else { return };
+        if !pinned {
+            self.end(index, End::silent(CloseReason::Refused));
+            return;
+        }
+        handshake.impostors += 1;
+        handshake.expires = handshake.expires.min(now.saturating_add(IMPOSTOR_PATIENCE));
+        let seed = handshake.ephemeral_seed;
+        handshake.noise =
+            Noise::new(Role::Initiator, &self.config.identity, self.config.crypto, VERSION, seed);
+        // The same seed and payload give the same INIT: the transcript begins as the peer has it.
+        let (mut message, mut payload) = ([0; INIT_MESSAGE_LEN], [0; INIT_MESSAGE_LEN - NOISE_OVERHEAD[0]]);
+        let (source, grease) = (handshake.ids.initiator, handshake.grease);
+        if hello::write_init(&self.config, source, grease, &mut payload).is_ok() {
+            let _ = handshake.noise.write(&payload, &mut message);
+        }
+        self.arm_handshake(slot);
+    }
+
+    /// Writes FINISH and starts the session.
+    fn finish_dial(&mut self, index: u32, slot: u32) -> Result<(), ()> {
+        let now = self.now;
+        let handshake = self.handshakes.get_mut(slot).ok_or(())?;
+        let introduction = handshake.introduction.take().ok_or(())?;
+        let key = handshake.noise.finish_mac_key().ok_or(())?;
+        let Introduction { peer, instance, parameters, choice } = introduction;
+        let mut payload = [0; MIN_DATAGRAM as usize];
+        let len = hello::write_finish(
+            &self.config,
+            &self.instance,
+            handshake.ids,
+            choice,
+            handshake.grease,
+            &mut payload,
+        );
+        let len = len.map_err(|_| ())?;
+        let message_len = (len + NOISE_OVERHEAD[2]) as u16;
+        let Ids { initiator: source, responder: destination } = handshake.ids;
+        let repr = FinishRepr { version: VERSION, destination, source, message_len };
+        let mut message = vec![0; repr.buffer_len()];
+        let at = repr.emit(&mut message).map_err(|_| ())?;
+        let end = repr.mac_offset();
+        handshake.noise.write(&payload[..len], &mut message[at..end]).map_err(|_| ())?;
+        let mac = finish_mac(&key, &message[..end]);
+        message[end..].copy_from_slice(&mac);
+        let root = handshake.noise.root().ok_or(())?;
+        let rtt = (handshake.received == 1).then(|| handshake.round_trip(now)).flatten();
+        handshake.say(message, now);
+        handshake.stage = Stage::Confirm;
+        handshake.expires = now.saturating_add(self.config.transport.handshake_timeout);
+        self.stats.dh_operations += 1;
+        let (protocol, suite) = (choice.protocol, choice.suite);
+        self.establish(index, Established { peer, instance, parameters, protocol, suite, root, rtt });
+        self.sessions[index].phase = if parameters.ask { Phase::Waiting } else { Phase::Live };
+        if self.resolve_crossing(index) {
+            return Ok(());
+        }
+        self.send_handshake(slot);
+        if !parameters.ask {
+            self.notify(index, EventBits::CONNECTED);
+        }
+        self.settle(index);
+        Ok(())
+    }
+
+    /// The dial that a connection id of ours belongs to.
+    fn dial_of(&self, id: ConnectionId) -> Result<(u32, u32), DropReason> {
+        let Route::Session(index) = self.route(id)? else { return Err(DropReason::UnknownSession) };
+        let session = self.sessions.get(index).ok_or(DropReason::UnknownSession)?;
+        let slot = session.handshake.ok_or(DropReason::Replayed)?;
+        Ok((index, slot))
+    }
+
+    /// Whether a refusal comes from the peer that was dialled, as far as that can be said.
+    fn is_expected(&self, index: u32, params: &Params<'_>) -> bool {
+        let pinned = self.sessions[index].peer;
+        pinned.is_none_or(|pin| params.peer.is_some_and(|peer| pin.0 == *peer))
+    }
+}
+
+/// Whether an address can be one peer's.
+fn is_unicast(ip: core::net::IpAddr) -> bool {
+    let broadcast = matches!(ip, core::net::IpAddr::V4(ip) if ip.is_broadcast());
+    !ip.is_unspecified() && !ip.is_multicast() && !broadcast
+}
+
+const _: () = assert!(RESPONSE_MESSAGE_OFFSET + NOISE_OVERHEAD[1] < MIN_DATAGRAM as usize);

@@ -1,0 +1,234 @@
+//! Datagrams out: whose turn it is, and into whose memory they go.
+
+use super::{Budget, Endpoint, TimerKind, TxStatus};
+use crate::meta::{Ecn, TxMeta};
+use crate::queue::{Source, TxQueue};
+use crate::recovery::{PaceInput, pace_input};
+use crate::session::{Phase, SessionState};
+use crate::time::Instant;
+use crate::wire::{COOKIE_LEN, ConnectionId, CookieRepr, VERSION, VersionsRepr};
+
+/// An answer to a stranger: it needs no state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    meta: TxMeta,
+    destination: ConnectionId,
+    /// COOKIE, or VERSIONS without it.
+    cookie: Option<[u8; COOKIE_LEN]>,
+}
+
+impl Answer {
+    pub(super) fn cookie(meta: TxMeta, destination: ConnectionId, cookie: [u8; COOKIE_LEN]) -> Self {
+        Self { meta, destination, cookie: Some(cookie) }
+    }
+
+    pub(super) fn versions(meta: TxMeta, destination: ConnectionId) -> Self {
+        Self { meta, destination, cookie: None }
+    }
+
+    /// Writes the datagram; `None` if the buffer is too small.
+    fn emit(&self, out: &mut [u8]) -> Option<usize> {
+        let destination = self.destination;
+        match self.cookie {
+            Some(cookie) => CookieRepr { version: VERSION, destination, cookie }.emit(out).ok(),
+            None => VersionsRepr { destination, versions: &[VERSION, 0x1a2a_3a4a] }.emit(out).ok(),
+        }
+    }
+}
+
+/// How a session's turn ended.
+enum Turn {
+    /// It has nothing to send now.
+    Idle,
+    /// Others come first; it goes on later.
+    Over,
+    /// Everything has to stop.
+    Stop(TxStatus),
+}
+
+/// Largest answer without state.
+const MAX_ANSWER: usize = 64;
+
+impl Endpoint {
+    /// Writes up to `budget` datagrams into `tx`, pulling data of attached streams from `source`.
+    ///
+    /// Within one call datagrams of one session are consecutive and of equal size except the last, up to
+    /// `Transport::burst` bytes, so that batches (GSO) form by themselves.
+    pub fn poll_transmit<Q: TxQueue, S: Source>(
+        &mut self,
+        now: Instant,
+        tx: &mut Q,
+        source: &mut S,
+        budget: Budget,
+    ) -> TxStatus {
+        self.advance(now);
+        let mut left = budget.0;
+        if let Some(stop) = self.transmit_answers(tx, &mut left) {
+            return stop;
+        }
+        if self.handshakes.has_due()
+            && let Some(stop) = self.transmit_handshakes(tx, source, &mut left)
+        {
+            return stop;
+        }
+        while let Some(index) = self.ready.front() {
+            self.stats.sessions_visited += 1;
+            let turn = self.transmit_session(index, tx, source, &mut left);
+            if !matches!(turn, Turn::Stop(_)) {
+                self.ready_links.remove(&mut self.ready, index);
+            }
+            self.settle_after_turn(index, &turn);
+            match turn {
+                Turn::Stop(status) => return status,
+                Turn::Over => {
+                    self.ready_links.push_back(&mut self.ready, index);
+                }
+                Turn::Idle => {}
+            }
+        }
+        TxStatus::Idle
+    }
+
+    /// Queues an answer to a stranger; `false` if too many wait already.
+    pub(super) fn answer(&mut self, answer: Answer) -> bool {
+        self.answers.push_back(answer).is_ok()
+    }
+
+    /// A packet arrived for a session that was closed here: say so again, ever more seldom.
+    pub(super) fn repeat_close(&mut self, index: u32) {
+        let session = &mut self.sessions[index];
+        session.packets_received += 1;
+        let Some(ending) = &mut session.ending else { return };
+        if session.packets_received.is_power_of_two() && !ending.due {
+            ending.due = true;
+            self.closes_due += 1;
+            self.settle(index);
+        }
+    }
+
+    fn transmit_answers<Q: TxQueue>(&mut self, tx: &mut Q, left: &mut u32) -> Option<TxStatus> {
+        while let Some(answer) = self.answers.front() {
+            if *left == 0 {
+                return Some(TxStatus::Budget);
+            }
+            let Some(buffer) = tx.reserve(&answer.meta, MAX_ANSWER) else { return Some(TxStatus::QueueFull) };
+            if let Some(len) = answer.emit(buffer) {
+                tx.commit(len);
+                self.stats.datagrams_sent += 1;
+                self.stats.bytes_sent += len as u64;
+            }
+            self.answers.pop_front();
+            *left -= 1;
+        }
+        None
+    }
+
+    /// Sends what one session may send in one turn.
+    fn transmit_session<Q: TxQueue, S: Source>(
+        &mut self,
+        index: u32,
+        tx: &mut Q,
+        source: &mut S,
+        left: &mut u32,
+    ) -> Turn {
+        let mut burst = self.config.transport.burst;
+        loop {
+            let session = &mut self.sessions[index];
+            let Some(asks) = session.next_packet(self.now, &self.sent) else { return Turn::Idle };
+            if *left == 0 {
+                return Turn::Stop(TxStatus::Budget);
+            }
+            let size = u32::from(session.mtu);
+            if burst < size {
+                return Turn::Over;
+            }
+            let marked = asks && session.recovery.ecn.mark();
+            let meta = session.path.meta(if marked { Ecn::Ect0 } else { Ecn::NotEct });
+            let Some(buffer) = tx.reserve(&meta, usize::from(session.mtu)) else {
+                return Turn::Stop(TxStatus::QueueFull);
+            };
+            let room = &mut buffer[..usize::from(session.mtu)];
+            let Some(len) = self.build(index, room, asks, marked, source) else { return Turn::Idle };
+            tx.commit(len);
+            self.stats.datagrams_sent += 1;
+            self.stats.bytes_sent += len as u64;
+            *left -= 1;
+            burst -= len as u32;
+        }
+    }
+
+    /// Brings the timers of a session up to date after its turn; `settle` would queue it again.
+    fn settle_after_turn(&mut self, index: u32, turn: &Turn) {
+        self.postpone_keep_alive_if_sent(index);
+        self.settle(index);
+        if matches!(turn, Turn::Idle) {
+            self.ready_links.remove(&mut self.ready, index);
+        }
+    }
+
+    fn postpone_keep_alive_if_sent(&mut self, index: u32) {
+        let session = &mut self.sessions[index];
+        if session.is_open() && core::mem::take(&mut session.sent_since) {
+            self.postpone_keep_alive(index);
+        }
+    }
+}
+
+impl SessionState {
+    /// Whether a turn to send is worth while.
+    pub(crate) fn has_work(&self) -> bool {
+        match self.phase {
+            Phase::Handshaking | Phase::Draining => false,
+            Phase::Closing => self.ending.is_some_and(|ending| ending.due),
+            Phase::Pending | Phase::Waiting | Phase::Live => {
+                self.keys.is_some() && (self.acks.is_due() || self.wants_to_ask())
+            }
+        }
+    }
+
+    /// Whether there is something to send that asks for an acknowledgement.
+    fn wants_to_ask(&self) -> bool {
+        self.recovery.probes > 0
+            || self.control.0 != 0
+            || !self.streams.control.is_empty()
+            || !self.recovery.sent.lost.is_empty()
+            || self.may_send() && (self.streams.has_ready() || !self.datagrams.is_empty())
+    }
+
+    /// Whether a packet may leave now, and whether it may carry what asks for an acknowledgement. Sets the
+    /// pacing timer when that is what holds it back.
+    fn next_packet(&mut self, now: Instant, sent: &crate::recovery::SentPool) -> Option<bool> {
+        if self.phase == Phase::Closing {
+            return self.ending.is_some_and(|ending| ending.due).then_some(false);
+        }
+        if !self.has_work() {
+            self.recovery.app_limited = true;
+            return None;
+        }
+        let asks = self.wants_to_ask() && self.admits(now, sent);
+        (asks || self.acks.is_due()).then_some(asks)
+    }
+
+    /// Whether records, congestion window and pacer admit another packet.
+    fn admits(&mut self, now: Instant, sent: &crate::recovery::SentPool) -> bool {
+        let recovery = &mut self.recovery;
+        if !sent.may_send(&recovery.sent) {
+            recovery.starved += 1;
+            return false;
+        }
+        if recovery.probes > 0 {
+            return true;
+        }
+        recovery.app_limited = false;
+        if !recovery.window_admits(self.mtu) {
+            return false;
+        }
+        let input: PaceInput = pace_input(recovery, self.mtu);
+        if recovery.pacer.budget(now, &input) >= u64::from(self.mtu) {
+            return true;
+        }
+        let at = recovery.pacer.next_send(now, &input);
+        self.timers.set(TimerKind::Pacing, Some(at));
+        false
+    }
+}

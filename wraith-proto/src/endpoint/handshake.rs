@@ -1,0 +1,343 @@
+//! Handshakes under way: their slots, their repeated messages, their end.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::hello::{Ids, Introduction};
+use super::lifecycle::End;
+use super::{Endpoint, Route};
+use crate::crypto::{Noise, Role};
+use crate::error::CloseReason;
+use crate::meta::Ecn;
+use crate::queue::{Source, TxQueue};
+use crate::session::Path;
+use crate::time::Instant;
+use crate::util::{KeyTable, Links, List, Slab};
+
+/// First repetition of a handshake message, and the longest pause between two (`PROTO §4.10`).
+const FIRST_REPEAT: Duration = Duration::from_millis(250);
+const MAX_REPEAT: Duration = Duration::from_secs(2);
+
+/// Bytes that may be sent to an unproven address per byte received from it (`PROTO §4.11`).
+const AMPLIFICATION: u32 = 3;
+
+/// What a handshake waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// The initiator waits for RESPONSE.
+    Response,
+    /// The initiator's application has to admit the responder.
+    Authorize,
+    /// The responder waits for FINISH.
+    Finish,
+    /// The responder refused; a repeated INIT gets the same answer.
+    Refused,
+    /// The initiator waits for the first protected packet.
+    Confirm,
+}
+
+/// A handshake under way.
+pub(super) struct Handshake {
+    pub(super) role: Role,
+    pub(super) stage: Stage,
+    pub(super) noise: Noise,
+    /// The initiator can begin anew with the same message 1 (`PROTO §4.19`).
+    pub(super) ephemeral_seed: [u8; 32],
+    /// The initiator's session.
+    pub(super) session: Option<u32>,
+    pub(super) path: Path,
+    pub(super) ids: Ids,
+    /// The datagram that is repeated, byte for byte.
+    pub(super) message: Vec<u8>,
+    /// The initiator's ephemeral key: the same INIT belongs to the same handshake (`PROTO §4.12`).
+    pub(super) ephemeral: [u8; 32],
+    /// Fingerprint of the lists in INIT.
+    pub(super) lists: [u8; 32],
+    pub(super) finish_key: Option<[u8; 32]>,
+    /// What the responder said, while the application is asked.
+    pub(super) introduction: Option<Introduction>,
+    pub(super) grease: u64,
+    /// Answers that authenticated but came from somebody else.
+    pub(super) impostors: u8,
+    pub(super) received: u32,
+    sent: u32,
+    pub(super) started: Instant,
+    /// A message was sent more than once: its round trip says nothing.
+    pub(super) repeated: bool,
+    repeat_at: Option<Instant>,
+    pause: Duration,
+    pub(super) expires: Instant,
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        use zeroize::Zeroize;
+        self.ephemeral_seed.zeroize();
+        self.finish_key.zeroize();
+    }
+}
+
+/// All handshakes of an endpoint.
+pub(super) struct Handshakes {
+    slab: Slab<Handshake>,
+    /// Ephemeral keys of INIT → slot.
+    inits: KeyTable,
+    hash_key: [u8; 16],
+    links: Links,
+    /// Slots with a message to send.
+    due: List,
+}
+
+impl Handshakes {
+    pub(super) fn new(capacity: u32, hash_key: [u8; 16]) -> Self {
+        Self {
+            slab: Slab::new(capacity),
+            inits: KeyTable::new(capacity, &hash_key),
+            hash_key,
+            links: Links::new(capacity),
+            due: List::EMPTY,
+        }
+    }
+
+    pub(super) const fn memory(capacity: u32) -> usize {
+        let slots = capacity as usize;
+        // A slot's Noise state is boxed in parts and its message is on the heap.
+        const HEAP: usize = 4096;
+        Slab::<Handshake>::memory(slots) + KeyTable::memory(slots) + Links::memory(slots) + slots * HEAP
+    }
+
+    /// The handshake that an INIT with this ephemeral key belongs to.
+    pub(super) fn find(&self, ephemeral: &[u8; 32]) -> Option<u32> {
+        let slot = self.inits.get(self.key(ephemeral))?;
+        let same = self.slab.get(slot).is_some_and(|handshake| handshake.ephemeral == *ephemeral);
+        same.then_some(slot)
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Handshake> {
+        self.slab.get_mut(slot)
+    }
+
+    /// Whether a quarter of the slots is occupied (`PROTO §4.13`).
+    pub(super) fn is_crowded(&self) -> bool {
+        self.slab.len() * 4 >= self.slab.capacity()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.slab.is_full()
+    }
+
+    pub(super) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Adds a handshake; the caller made sure that there is room.
+    pub(super) fn insert(&mut self, handshake: Handshake) -> Option<u32> {
+        let key = (handshake.role == Role::Responder).then(|| self.key(&handshake.ephemeral));
+        let slot = self.slab.insert(handshake).ok()?;
+        if let Some(key) = key {
+            let _ = self.inits.insert(key, slot);
+        }
+        Some(slot)
+    }
+
+    fn key(&self, ephemeral: &[u8; 32]) -> u64 {
+        siphasher::sip::SipHasher13::new_with_key(&self.hash_key).hash(ephemeral)
+    }
+}
+
+impl Handshake {
+    pub(super) fn new(
+        role: Role,
+        noise: Noise,
+        path: Path,
+        ids: Ids,
+        now: Instant,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            role,
+            stage: if role == Role::Initiator { Stage::Response } else { Stage::Finish },
+            noise,
+            ephemeral_seed: [0; 32],
+            session: None,
+            path,
+            ids,
+            message: Vec::new(),
+            ephemeral: [0; 32],
+            lists: [0; 32],
+            finish_key: None,
+            introduction: None,
+            grease: 0,
+            impostors: 0,
+            received: 0,
+            sent: 0,
+            started: now,
+            repeated: false,
+            repeat_at: None,
+            pause: FIRST_REPEAT,
+            expires: now.saturating_add(timeout),
+        }
+    }
+
+    /// Puts another message in the place of the one that is repeated.
+    pub(super) fn say(&mut self, message: Vec<u8>, now: Instant) {
+        self.message = message;
+        self.pause = FIRST_REPEAT;
+        self.repeat_at = Some(now);
+        self.started = now;
+        self.repeated = false;
+    }
+
+    /// Stops repeating.
+    pub(super) fn fall_silent(&mut self) {
+        self.repeat_at = None;
+    }
+
+    /// The session's round trip: from our message to its answer, if it was sent once.
+    pub(super) fn round_trip(&self, now: Instant) -> Option<Duration> {
+        (!self.repeated).then(|| now.saturating_since(self.started))
+    }
+
+    /// The peer's address is another than before.
+    pub(super) fn move_to(&mut self, path: Path, received: u32) {
+        self.path = path;
+        self.received = received;
+        self.sent = 0;
+    }
+
+    fn may_send(&self) -> bool {
+        let after = self.sent.saturating_add(self.message.len() as u32);
+        self.role == Role::Initiator || after <= self.received.saturating_mul(AMPLIFICATION)
+    }
+
+    fn on_sent(&mut self, now: Instant) {
+        self.repeated |= now > self.started;
+        self.sent = self.sent.saturating_add(self.message.len() as u32);
+        self.repeat_at = Some(now.saturating_add(self.pause));
+        self.pause = (self.pause * 2).min(MAX_REPEAT);
+    }
+}
+
+impl Endpoint {
+    /// A message of the handshake has to leave now.
+    pub(super) fn send_handshake(&mut self, slot: u32) {
+        let handshakes = &mut self.handshakes;
+        handshakes.links.push_back(&mut handshakes.due, slot);
+        self.arm_handshake(slot);
+    }
+
+    /// Forgets a handshake.
+    pub(super) fn free_handshake(&mut self, slot: u32) {
+        let handshakes = &mut self.handshakes;
+        handshakes.links.remove(&mut handshakes.due, slot);
+        self.wheel.cancel(self.config.limits.sessions + slot);
+        let Some(handshake) = handshakes.slab.remove(slot) else { return };
+        if handshake.role == Role::Responder {
+            let key = handshakes.key(&handshake.ephemeral);
+            handshakes.inits.remove(key);
+            let id = handshake.ids.responder.as_u64();
+            if self.routes.get(id) == Some(Route::Handshake(slot).pack()) {
+                self.routes.remove(id);
+            }
+        }
+        if let Some(session) = handshake.session.and_then(|index| self.sessions.get_mut(index)) {
+            session.handshake = None;
+        }
+    }
+
+    pub(super) fn arm_handshake(&mut self, slot: u32) {
+        let Some(handshake) = self.handshakes.slab.get(slot) else { return };
+        let at = handshake.repeat_at.map_or(handshake.expires, |at| at.min(handshake.expires));
+        self.wheel.arm(self.config.limits.sessions + slot, at);
+    }
+
+    pub(super) fn on_handshake_timer(&mut self, slot: u32) {
+        let now = self.now;
+        let Some(handshake) = self.handshakes.slab.get_mut(slot) else { return };
+        if handshake.expires <= now {
+            self.give_up_handshake(slot);
+            return;
+        }
+        if handshake.repeat_at.is_some_and(|at| at <= now) {
+            handshake.repeat_at = None;
+            if handshake.may_send() {
+                let handshakes = &mut self.handshakes;
+                handshakes.links.push_back(&mut handshakes.due, slot);
+            }
+        }
+        self.arm_handshake(slot);
+    }
+
+    /// Sends the handshake messages that are due.
+    pub(super) fn transmit_handshakes<Q: TxQueue, S: Source>(
+        &mut self,
+        tx: &mut Q,
+        source: &mut S,
+        left: &mut u32,
+    ) -> Option<super::TxStatus> {
+        while let Some(slot) = self.handshakes.due.front() {
+            if *left == 0 {
+                return Some(super::TxStatus::Budget);
+            }
+            let first = {
+                let Some(handshake) = self.handshakes.slab.get(slot) else { return None };
+                handshake.stage == Stage::Confirm && handshake.sent_once()
+            };
+            if !self.transmit_handshake(slot, first, tx, source) {
+                return Some(super::TxStatus::QueueFull);
+            }
+            *left -= 1;
+            let handshakes = &mut self.handshakes;
+            handshakes.links.remove(&mut handshakes.due, slot);
+            self.arm_handshake(slot);
+        }
+        None
+    }
+
+    /// Sends one message; FINISH takes a first packet along where it fits (`PROTO §4.18`).
+    fn transmit_handshake<Q: TxQueue, S: Source>(
+        &mut self,
+        slot: u32,
+        first: bool,
+        tx: &mut Q,
+        source: &mut S,
+    ) -> bool {
+        let Some(handshake) = self.handshakes.slab.get_mut(slot) else { return true };
+        if !handshake.may_send() {
+            return true;
+        }
+        let room = usize::from(crate::config::MIN_DATAGRAM).max(handshake.message.len());
+        let Some(buffer) = tx.reserve(&handshake.path.meta(Ecn::NotEct), room) else { return false };
+        let mut len = handshake.message.len();
+        let (packet, rest) = buffer[..room].split_at_mut(len);
+        packet.copy_from_slice(&handshake.message);
+        handshake.on_sent(self.now);
+        if let Some(index) = handshake.session.filter(|_| first) {
+            len += self.build_packet(index, rest, source).unwrap_or(0);
+            self.settle(index);
+        }
+        tx.commit(len);
+        self.stats.datagrams_sent += 1;
+        self.stats.bytes_sent += len as u64;
+        true
+    }
+
+    fn give_up_handshake(&mut self, slot: u32) {
+        let Some(handshake) = self.handshakes.slab.get(slot) else { return };
+        let (session, impostors) = (handshake.session, handshake.impostors);
+        match session {
+            // Nobody but impostors answered (`PROTO §4.19`).
+            Some(index) if impostors > 0 => self.end(index, End::silent(CloseReason::Refused)),
+            Some(index) => self.end(index, End::silent(CloseReason::HandshakeTimeout)),
+            None => {}
+        }
+        self.free_handshake(slot);
+    }
+}
+
+impl Handshake {
+    /// Whether the message at hand was not sent before.
+    fn sent_once(&self) -> bool {
+        self.pause == FIRST_REPEAT
+    }
+}

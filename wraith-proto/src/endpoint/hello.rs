@@ -1,0 +1,212 @@
+//! What the Noise payloads say (`PROTO §4.4`): writing ours, judging theirs.
+
+use core::time::Duration;
+
+use crate::config::{Config, Policy};
+use crate::crypto::{PeerId, Suite};
+use crate::session::PeerParameters;
+use crate::wire::{ConnectionId, Full, HandshakeKind, Params, ParamsWriter, VERSION, parameter_id};
+
+/// Refusals in RESPONSE (`PROTO §4.5`).
+const REFUSE_VERSION: u32 = 1;
+const REFUSE_SUITE: u32 = 2;
+const REFUSE_PROTOCOL: u32 = 3;
+
+/// What the responder chose from the initiator's lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Choice {
+    pub(super) suite: Suite,
+    /// Index in `Config::protocols`.
+    pub(super) protocol: u8,
+}
+
+/// What an end says of itself in RESPONSE and FINISH.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Introduction {
+    pub(super) peer: PeerId,
+    pub(super) instance: [u8; 16],
+    pub(super) parameters: PeerParameters,
+    pub(super) choice: Choice,
+}
+
+/// The connection ids of both ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ids {
+    pub(super) initiator: ConnectionId,
+    pub(super) responder: ConnectionId,
+}
+
+/// Writes the payload of INIT to all of `out`. `grease` varies what receivers must ignore.
+pub(super) fn write_init(
+    config: &Config,
+    initiator: ConnectionId,
+    grease: u64,
+    out: &mut [u8],
+) -> Result<usize, Full> {
+    let len = out.len();
+    let mut w = ParamsWriter::new(out);
+    write_lists(&mut w, config, grease, true)?;
+    w.bytes(parameter_id::INITIATOR_ID, &initiator.0)?;
+    w.reserved(grease, &grease.to_be_bytes()[..(grease % 8) as usize])?;
+    w.pad_to(len)
+}
+
+/// Writes the payload of RESPONSE to all of `out`; an error instead of a choice is a refusal.
+pub(super) fn write_response(
+    config: &Config,
+    instance: &[u8; 16],
+    ids: Ids,
+    choice: Result<Choice, u32>,
+    grease: u64,
+    out: &mut [u8],
+) -> Result<usize, Full> {
+    let len = out.len();
+    let mut w = ParamsWriter::new(out);
+    write_lists(&mut w, config, grease, false)?;
+    write_self(&mut w, config, instance, ids, choice)?;
+    if choice.is_ok() && matches!(config.policy, Policy::Ask) {
+        w.bytes(parameter_id::ASK, &[])?;
+    }
+    w.reserved(grease, &[])?;
+    w.pad_to(len)
+}
+
+/// Writes the payload of FINISH; returns its length.
+pub(super) fn write_finish(
+    config: &Config,
+    instance: &[u8; 16],
+    ids: Ids,
+    choice: Choice,
+    grease: u64,
+    out: &mut [u8],
+) -> Result<usize, Full> {
+    let mut w = ParamsWriter::new(out);
+    write_lists(&mut w, config, grease, true)?;
+    write_self(&mut w, config, instance, ids, Ok(choice))?;
+    w.reserved(grease, &[])?;
+    Ok(w.len())
+}
+
+/// The first suite and protocol of the initiator that this end offers too, or the refusal
+/// (`PROTO §4.5`).
+pub(super) fn choose(config: &Config, params: &Params<'_>) -> Result<Choice, u32> {
+    if !params.versions.is_some_and(|versions| versions.iter().any(|version| version == VERSION)) {
+        return Err(REFUSE_VERSION);
+    }
+    let offered = config.crypto.suites();
+    let suite = params
+        .suites
+        .and_then(|suites| suites.iter().filter_map(Suite::from_wire).find(|suite| offered.contains(suite)))
+        .ok_or(REFUSE_SUITE)?;
+    let protocol = params
+        .protocols
+        .and_then(|names| names.iter().find_map(|name| protocol_index(config, name)))
+        .ok_or(REFUSE_PROTOCOL)?;
+    Ok(Choice { suite, protocol })
+}
+
+/// Fingerprint of what INIT said and FINISH repeats (`PROTO §4.6`).
+pub(super) fn lists(params: &Params<'_>) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for version in params.versions.iter().flat_map(|list| list.iter()) {
+        hasher.update(&version.to_be_bytes());
+    }
+    hasher.update(&params.first_version.unwrap_or(0).to_be_bytes());
+    for suite in params.suites.iter().flat_map(|list| list.iter()) {
+        hasher.update(&suite.to_be_bytes());
+    }
+    for name in params.protocols.iter().flat_map(|list| list.iter()) {
+        hasher.update(&[name.len() as u8]).update(name);
+    }
+    hasher.finalize().into()
+}
+
+/// The peer's introduction, if the message has all it needs, the ids are those of the outer header
+/// (`PROTO §4.6`), and the received static key fits its PeerId (`PROTO §4.7`).
+pub(super) fn introduction(
+    config: &Config,
+    params: &Params<'_>,
+    kind: HandshakeKind,
+    ids: Ids,
+    static_key: Option<[u8; 32]>,
+) -> Option<Introduction> {
+    params.require(kind).ok()?;
+    if params.initiator_id != Some(ids.initiator)
+        || params.responder_id != Some(ids.responder)
+        || params.first_version != Some(VERSION)
+    {
+        return None;
+    }
+    let peer = PeerId(*params.peer?);
+    if peer.validate().ok()? != static_key? {
+        return None;
+    }
+    let suite = Suite::from_wire(params.suite?).filter(|suite| config.crypto.suites().contains(suite))?;
+    let protocol = protocol_index(config, params.protocol?)?;
+    Some(Introduction {
+        peer,
+        instance: *params.instance?,
+        parameters: parameters(params)?,
+        choice: Choice { suite, protocol },
+    })
+}
+
+fn write_lists(w: &mut ParamsWriter<'_>, config: &Config, grease: u64, protocols: bool) -> Result<(), Full> {
+    // A reserved version of the form 0x?a?a?a?a (`PROTO §2.7`), so that lists with unknown entries stay usual.
+    let reserved = (grease as u32 & 0xf0f0_f0f0) | 0x0a0a_0a0a;
+    w.versions([VERSION, reserved].into_iter())?;
+    w.u32(parameter_id::FIRST_VERSION, VERSION)?;
+    w.suites(config.crypto.suites().iter().map(|suite| suite.to_wire()))?;
+    if protocols {
+        w.protocols(config.protocols.iter().map(|name| &name[..]))?;
+    }
+    Ok(())
+}
+
+fn write_self(
+    w: &mut ParamsWriter<'_>,
+    config: &Config,
+    instance: &[u8; 16],
+    ids: Ids,
+    choice: Result<Choice, u32>,
+) -> Result<(), Full> {
+    w.bytes(parameter_id::INITIATOR_ID, &ids.initiator.0)?;
+    w.bytes(parameter_id::RESPONDER_ID, &ids.responder.0)?;
+    w.bytes(parameter_id::PEER, &config.identity.peer_id().0)?;
+    w.bytes(parameter_id::INSTANCE, instance)?;
+    let choice = match choice {
+        Ok(choice) => choice,
+        Err(refusal) => return w.varint(parameter_id::REFUSAL, u64::from(refusal)),
+    };
+    w.u16(parameter_id::SUITE, choice.suite.to_wire())?;
+    w.bytes(parameter_id::PROTOCOL, &config.protocols[usize::from(choice.protocol)])?;
+    let transport = &config.transport;
+    w.varint(parameter_id::IDLE_TIMEOUT, millis(transport.idle_timeout))?;
+    w.varint(parameter_id::MAX_DATAGRAM, u64::from(transport.max_datagram))?;
+    w.varint(parameter_id::STREAM_CREDIT, transport.stream_window)?;
+    w.varint(parameter_id::STREAMS_BI, u64::from(transport.peer_streams))?;
+    w.varint(parameter_id::STREAMS_UNI, u64::from(transport.peer_streams))?;
+    w.varint(parameter_id::MAX_ACK_DELAY, millis(transport.max_ack_delay))
+}
+
+fn parameters(params: &Params<'_>) -> Option<PeerParameters> {
+    let small = |value: Option<u64>| Some(u32::try_from(value?).unwrap_or(u32::MAX).min(1 << 28));
+    Some(PeerParameters {
+        idle_timeout: Duration::from_millis(params.idle_timeout?),
+        max_datagram: u16::try_from(params.max_datagram?).unwrap_or(u16::MAX),
+        stream_credit: params.stream_credit?,
+        streams_bi: small(params.streams_bi)?,
+        streams_uni: small(params.streams_uni)?,
+        // RFC 9000 §18.2 caps it at 2^14 ms; a longer one would stall loss detection.
+        max_ack_delay: Duration::from_millis(params.max_ack_delay?.min(1 << 14)),
+        ask: params.ask,
+    })
+}
+
+fn protocol_index(config: &Config, name: &[u8]) -> Option<u8> {
+    config.protocols.iter().position(|own| &own[..] == name).map(|index| index as u8)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).min(crate::wire::varint::MAX)
+}

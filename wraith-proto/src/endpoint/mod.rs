@@ -1,0 +1,368 @@
+//! The endpoint: every session of one shard, behind five verbs.
+
+mod admit;
+mod build;
+mod calls;
+mod dial;
+mod egress;
+mod frames;
+mod handshake;
+mod hello;
+mod ingress;
+mod lifecycle;
+mod received;
+mod respond;
+mod timers;
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+use heapless::Deque;
+
+use crate::config::{Config, Limits};
+use crate::crypto::Rng;
+use crate::error::{ConfigError, DropReason};
+use crate::event::Event;
+use crate::recovery::SentPool;
+use crate::session::{Session, SessionHandle, SessionState};
+use crate::stats::Stats;
+use crate::stream::{DatagramPool, StreamPool};
+use crate::time::Instant;
+use crate::util::{KeyTable, Links, List, Slab, Wheel};
+use crate::wire::ConnectionId;
+
+pub use received::Received;
+
+use admit::Admission;
+use egress::Answer;
+use handshake::Handshakes;
+
+/// Connection ids that each session may have in the table.
+const IDS_PER_SESSION: u32 = 4;
+
+/// Answers without state that wait to be sent.
+const ANSWERS: usize = 64;
+
+/// How much work one call may do: sessions for timers, datagrams for sending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget(pub u32);
+
+impl Budget {
+    /// No bound.
+    pub const UNLIMITED: Self = Self(u32::MAX);
+}
+
+/// Whether `handle_timeout` did everything that was due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Progress {
+    /// Nothing is left that was due.
+    Done,
+    /// The budget ended first; come back.
+    More,
+}
+
+/// Why `poll_transmit` stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum TxStatus {
+    /// There is nothing to send now.
+    Idle,
+    /// The queue had no room.
+    QueueFull,
+    /// The budget is spent.
+    Budget,
+}
+
+/// When and why to call `handle_timeout`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    /// When; never before the `now` of the last call.
+    pub at: Instant,
+    /// Why.
+    pub reason: TimerKind,
+}
+
+/// What a deadline is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TimerKind {
+    /// A packet may be lost.
+    Loss,
+    /// An acknowledgement is due.
+    Ack,
+    /// The pacer lets more data leave.
+    Pacing,
+    /// A session would fall silent.
+    KeepAlive,
+    /// Fresh keys are due.
+    Rekey,
+    /// A session has been silent for too long.
+    Idle,
+    /// A handshake message has to be repeated, or a handshake has failed.
+    Handshake,
+    /// A closed session can be forgotten.
+    Close,
+    /// Work was left over when a budget ended.
+    Backlog,
+}
+
+impl TimerKind {
+    /// The kinds that sessions have timers for.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Loss,
+        Self::Ack,
+        Self::Pacing,
+        Self::KeepAlive,
+        Self::Rekey,
+        Self::Idle,
+        Self::Handshake,
+        Self::Close,
+    ];
+}
+
+/// Whom a connection id belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Route {
+    Session(u32),
+    Handshake(u32),
+}
+
+impl Route {
+    const HANDSHAKE: u32 = 1 << 31;
+
+    const fn pack(self) -> u32 {
+        match self {
+            Self::Session(index) => index,
+            Self::Handshake(slot) => slot | Self::HANDSHAKE,
+        }
+    }
+
+    const fn unpack(value: u32) -> Self {
+        if value & Self::HANDSHAKE == 0 {
+            Self::Session(value)
+        } else {
+            Self::Handshake(value & !Self::HANDSHAKE)
+        }
+    }
+}
+
+/// Every session of one shard.
+///
+/// ```text
+/// datagrams ─▶ handle ──▶ payloads, lent          poll_event ──▶ news
+/// time      ─▶ handle_timeout                     poll_transmit ─▶ datagrams, in your memory
+///                                                 poll_timeout ──▶ when to come back
+/// ```
+pub struct Endpoint {
+    config: Config,
+    now: Instant,
+    /// Time between the last two calls.
+    gap: Duration,
+    rng: Rng,
+    instance: [u8; 16],
+    sessions: Slab<SessionState>,
+    routes: KeyTable,
+    peers: KeyTable,
+    peers_key: [u8; 16],
+    handshakes: Handshakes,
+    wheel: Wheel,
+    ready_links: Links,
+    ready: List,
+    event_links: Links,
+    news: List,
+    streams: StreamPool,
+    sent: SentPool,
+    datagrams: DatagramPool,
+    admission: Admission,
+    answers: Deque<Answer, ANSWERS>,
+    /// Sessions whose CLOSE has not left.
+    closes_due: u32,
+    stats: Stats,
+}
+
+impl Endpoint {
+    /// An endpoint that draws all its randomness from `seed`: 32 fresh bytes of the operating system for each
+    /// endpoint; a fixed one only in tests.
+    ///
+    /// # Errors
+    /// Names the part of the configuration that does not fit.
+    pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let limits = config.limits;
+        let mut rng = Rng::new(&seed, &config.identity, config.shard.index);
+        let sessions = limits.sessions;
+        Ok(Self {
+            now,
+            gap: Duration::ZERO,
+            instance: rng.array(),
+            sessions: Slab::new(sessions),
+            routes: KeyTable::new(routes(&limits), &rng.array()),
+            peers: KeyTable::new(sessions, &rng.array()),
+            peers_key: rng.array(),
+            handshakes: Handshakes::new(limits.handshakes, rng.array()),
+            wheel: Wheel::new(sessions + limits.handshakes, now),
+            ready_links: Links::new(sessions),
+            ready: List::EMPTY,
+            event_links: Links::new(sessions),
+            news: List::EMPTY,
+            streams: StreamPool::new(limits.streams, limits.holes, rng.array()),
+            sent: SentPool::new(limits.sent_packets, sessions),
+            datagrams: DatagramPool::new(limits.datagrams),
+            admission: Admission::new(&limits, &seed, &config.identity, rng.array()),
+            answers: Deque::new(),
+            closes_due: 0,
+            stats: Stats::default(),
+            rng,
+            config,
+        })
+    }
+
+    /// When and why to call [`Endpoint::handle_timeout`]; changes only with calls that change state.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let (at, id) = self.wheel.next()?;
+        if at <= self.now {
+            return Some(Deadline { at: self.now, reason: TimerKind::Backlog });
+        }
+        let granularity = self.config.transport.timer_granularity;
+        let reason = match self.sessions.get(id) {
+            Some(session) if id < self.config.limits.sessions => {
+                session.timers.next(granularity).map_or(TimerKind::Backlog, |(_, kind)| kind)
+            }
+            _ => TimerKind::Handshake,
+        };
+        Some(Deadline { at, reason })
+    }
+
+    /// The next news of a session, if any.
+    pub fn poll_event(&mut self) -> Option<(SessionHandle, Event)> {
+        loop {
+            let index = self.news.front()?;
+            let handle = self.handle_of(index);
+            if let Some(event) = self.take_event(index) {
+                return Some((handle, event));
+            }
+            self.event_links.remove(&mut self.news, index);
+            self.free_if_over(index);
+        }
+    }
+
+    /// The session behind `handle`, until it is over and its end was polled.
+    pub fn session(&mut self, handle: SessionHandle) -> Option<Session<'_>> {
+        self.sessions.lookup(handle.index, handle.generation)?;
+        Some(Session::new(self, handle))
+    }
+
+    /// Whether every CLOSE has left: the program may exit.
+    pub fn is_drained(&self) -> bool {
+        self.closes_due == 0
+    }
+
+    /// Sessions that exist, in any phase.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len() as usize
+    }
+
+    /// Counters since the endpoint was made.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Which of `shards` endpoints a datagram belongs to; `None` for handshakes, which stay where they arrive
+    /// (`PROTO §5.11`).
+    pub fn shard_of(datagram: &[u8], shards: u8) -> Option<u8> {
+        let id = crate::wire::visible_destination(datagram)?;
+        Some(shard_of_id(id, shards))
+    }
+
+    /// Takes the caller's time; it never runs backwards here.
+    fn advance(&mut self, now: Instant) {
+        if now < self.now {
+            self.stats.clock_regressions += 1;
+            self.gap = Duration::ZERO;
+        } else {
+            self.gap = now.saturating_since(self.now);
+            self.now = now;
+        }
+    }
+
+    /// Whether the caller was away for so long that elapsed time proves nothing to this session
+    /// (`PROTO §8.9`).
+    fn was_away(&self, index: u32) -> bool {
+        self.gap > self.sessions[index].recovery.pto() * 2
+    }
+
+    fn handle_of(&self, index: u32) -> SessionHandle {
+        SessionHandle { index, generation: self.sessions.generation(index) }
+    }
+
+    /// A fresh connection id of this shard that leads to `route`.
+    fn new_id(&mut self, route: Route) -> Option<ConnectionId> {
+        let shard = self.config.shard;
+        loop {
+            let id = ConnectionId(self.rng.array());
+            if shard_of_id(id, shard.count) != shard.index || self.routes.get(id.as_u64()).is_some() {
+                continue;
+            }
+            self.routes.insert(id.as_u64(), route.pack()).ok()?;
+            return Some(id);
+        }
+    }
+
+    fn route(&self, id: ConnectionId) -> Result<Route, DropReason> {
+        if let Some(value) = self.routes.get(id.as_u64()) {
+            return Ok(Route::unpack(value));
+        }
+        let shard = self.config.shard;
+        let foreign = shard_of_id(id, shard.count) != shard.index;
+        Err(if foreign { DropReason::WrongShard } else { DropReason::UnknownSession })
+    }
+}
+
+impl core::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("peer_id", &self.config.identity.peer_id())
+            .field("sessions", &self.sessions.len())
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes that an endpoint with these limits takes at most.
+pub(crate) const fn memory(limits: &Limits) -> usize {
+    let sessions = limits.sessions as usize;
+    size_of::<Endpoint>()
+        + Slab::<SessionState>::memory(sessions)
+        + KeyTable::memory(routes(limits) as usize)
+        + KeyTable::memory(sessions)
+        + Handshakes::memory(limits.handshakes)
+        + Wheel::memory(sessions + limits.handshakes as usize)
+        + 2 * Links::memory(sessions)
+        + StreamPool::memory(limits.streams, limits.holes)
+        + SentPool::memory(limits.sent_packets, limits.sessions)
+        + DatagramPool::memory(limits.datagrams)
+        + Admission::MEMORY
+}
+
+const fn routes(limits: &Limits) -> u32 {
+    limits.sessions.saturating_mul(IDS_PER_SESSION).saturating_add(limits.handshakes)
+}
+
+fn shard_of_id(id: ConnectionId, shards: u8) -> u8 {
+    ((u16::from(id.0[0]) * u16::from(shards)) >> 8) as u8
+}
+
+/// One spelling for each address: IPv4 inside IPv6 is plain IPv4.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(canonical_ip(address.ip()), address.port())
+}
+
+fn canonical_ip(ip: IpAddr) -> IpAddr {
+    ip.to_canonical()
+}

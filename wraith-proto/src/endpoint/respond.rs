@@ -1,0 +1,232 @@
+//! The answering side of the handshake.
+
+use alloc::vec;
+
+use super::admit::Verdict;
+use super::dial::NOISE_OVERHEAD;
+use super::egress::Answer;
+use super::handshake::{Handshake, Stage};
+use super::hello::{self, Choice, Ids, Introduction};
+use super::lifecycle::{End, Established};
+use super::{Endpoint, Route, canonical};
+use crate::config::{MIN_DATAGRAM, Policy};
+use crate::crypto::{Noise, PeerId, Role, verify_finish_mac};
+use crate::error::DropReason;
+use crate::event::Outcome;
+use crate::meta::{Ecn, RxMeta};
+use crate::session::{Control, EventBits, Path, Phase};
+use crate::wire::{
+    FinishPacket, HandshakeHeader, HandshakeKind, InitPacket, Params, RESPONSE_MESSAGE_OFFSET, ResponseRepr,
+    VERSION, is_reserved_version,
+};
+
+impl Endpoint {
+    /// INIT arrived.
+    pub(super) fn on_init(&mut self, meta: &RxMeta, datagram: &[u8]) -> Result<Outcome, DropReason> {
+        if datagram.len() < usize::from(MIN_DATAGRAM) {
+            return Err(DropReason::Malformed);
+        }
+        let header = HandshakeHeader::parse(datagram).map_err(|_| DropReason::Malformed)?;
+        let path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
+        if header.version != VERSION || is_reserved_version(header.version) {
+            if self.answer(Answer::versions(path.meta(Ecn::NotEct), header.source)) {
+                self.stats.version_answers_sent += 1;
+            }
+            return Err(DropReason::UnknownVersion);
+        }
+        let packet = InitPacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
+        let ephemeral = *packet.message().first_chunk::<32>().ok_or(DropReason::Malformed)?;
+        if let Some(slot) = self.handshakes.find(&ephemeral) {
+            return self.on_repeated_init(slot, path, &packet, datagram.len());
+        }
+        let (now, id) = (self.now, packet.source());
+        let proven = self.admission.accepts(now, path.remote, id, packet.cookie());
+        let crowded = self.handshakes.is_crowded();
+        match self.admission.judge(now, &self.config.limits, path.remote, proven, crowded) {
+            Verdict::Cookie => {
+                let cookie = self.admission.cookie(now, path.remote, id);
+                if self.answer(Answer::cookie(path.meta(Ecn::NotEct), id, cookie)) {
+                    self.stats.cookies_sent += 1;
+                }
+                return Err(DropReason::RateLimited);
+            }
+            Verdict::Limited => return Err(DropReason::RateLimited),
+            Verdict::Proceed => {}
+        }
+        if self.handshakes.is_full() {
+            return Err(DropReason::TableFull);
+        }
+        self.begin_answer(path, &packet, ephemeral, datagram.len())
+    }
+
+    /// FINISH arrived. Returns where a protected packet begins behind it, if one does.
+    pub(super) fn on_finish(&mut self, meta: &RxMeta, datagram: &[u8]) -> Result<Option<usize>, DropReason> {
+        let packet = FinishPacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
+        let rest = (packet.len() < datagram.len()).then_some(packet.len());
+        let slot = match self.route(packet.destination())? {
+            Route::Handshake(slot) => slot,
+            // Repeated, since our first packet was lost or is on its way: what follows it may still be new.
+            Route::Session(_) => return rest.map(Some).ok_or(DropReason::Replayed),
+        };
+        let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
+        let key = handshake.finish_key.filter(|_| handshake.stage == Stage::Finish);
+        let key = key.ok_or(DropReason::Refused)?;
+        if !verify_finish_mac(&key, packet.authenticated(), packet.mac()) {
+            return Err(DropReason::BadTag);
+        }
+        if self.sessions.is_full() {
+            return Err(DropReason::TableFull);
+        }
+        let path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
+        let established = self.take_finish(slot, &packet);
+        let rtt = self.handshakes.get_mut(slot).and_then(|handshake| handshake.round_trip(self.now));
+        let ids = self.handshakes.get_mut(slot).map(|handshake| handshake.ids);
+        self.free_handshake(slot);
+        let (Some(mut established), Some(ids)) = (established, ids) else { return Err(DropReason::Refused) };
+        established.rtt = rtt;
+        self.begin_session(path, ids, established)?;
+        Ok(rest)
+    }
+
+    /// Reads INIT and answers it: a keygen and two Diffie-Hellman operations.
+    fn begin_answer(
+        &mut self,
+        path: Path,
+        packet: &InitPacket<'_>,
+        ephemeral: [u8; 32],
+        received: usize,
+    ) -> Result<Outcome, DropReason> {
+        let seed = self.rng.array();
+        let mut noise = Noise::new(Role::Responder, &self.config.identity, self.config.crypto, VERSION, seed);
+        let mut payload = [0; MIN_DATAGRAM as usize];
+        let len = packet.message().len().checked_sub(NOISE_OVERHEAD[0]).ok_or(DropReason::Malformed)?;
+        let payload = payload.get_mut(..len).ok_or(DropReason::Malformed)?;
+        noise.read(packet.message(), payload).map_err(|_| DropReason::Malformed)?;
+        let params = Params::parse(payload).map_err(|_| DropReason::Malformed)?;
+        params.require(HandshakeKind::Init).map_err(|_| DropReason::Malformed)?;
+        if params.initiator_id != Some(packet.source()) || params.first_version != Some(packet.version()) {
+            return Err(DropReason::Malformed);
+        }
+        let choice = hello::choose(&self.config, &params);
+        let ids = Ids { initiator: packet.source(), responder: crate::wire::ConnectionId::ZERO };
+        let timeout = self.config.transport.handshake_timeout;
+        let mut handshake = Handshake::new(Role::Responder, noise, path, ids, self.now, timeout);
+        handshake.ephemeral = ephemeral;
+        handshake.lists = hello::lists(&params);
+        handshake.received = received as u32;
+        handshake.grease = self.rng.next_u64();
+        handshake.stage = if choice.is_ok() { Stage::Finish } else { Stage::Refused };
+        let slot = self.handshakes.insert(handshake).ok_or(DropReason::TableFull)?;
+        if self.write_response(slot, choice).is_none() {
+            self.free_handshake(slot);
+            return Err(DropReason::Malformed);
+        }
+        self.stats.handshakes_answered += 1;
+        self.send_handshake(slot);
+        Ok(Outcome::Handshaking)
+    }
+
+    fn write_response(&mut self, slot: u32, choice: Result<Choice, u32>) -> Option<()> {
+        let responder = self.new_id(Route::Handshake(slot))?;
+        let handshake = self.handshakes.get_mut(slot)?;
+        handshake.ids.responder = responder;
+        let mut message = vec![0; usize::from(MIN_DATAGRAM)];
+        let message_len = message.len() - RESPONSE_MESSAGE_OFFSET;
+        let mut payload = [0; MIN_DATAGRAM as usize];
+        let payload = &mut payload[..message_len - NOISE_OVERHEAD[1]];
+        let (ids, grease) = (handshake.ids, handshake.grease);
+        hello::write_response(&self.config, &self.instance, ids, choice, grease, payload).ok()?;
+        let (destination, source) = (ids.initiator, responder);
+        let message_len = message_len as u16;
+        let repr = ResponseRepr { version: VERSION, destination, source, message_len };
+        let at = repr.emit(&mut message).ok()?;
+        self.stats.dh_operations += 3;
+        handshake.noise.write(payload, &mut message[at..]).ok()?;
+        handshake.finish_key = handshake.noise.finish_mac_key();
+        handshake.say(message, self.now);
+        Some(())
+    }
+
+    /// The same INIT again: the same answer, to where it came from (`PROTO §4.12`).
+    fn on_repeated_init(
+        &mut self,
+        slot: u32,
+        path: Path,
+        packet: &InitPacket<'_>,
+        received: usize,
+    ) -> Result<Outcome, DropReason> {
+        let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
+        if handshake.ids.initiator != packet.source() {
+            return Err(DropReason::Malformed);
+        }
+        if handshake.path.remote == path.remote {
+            handshake.received = handshake.received.saturating_add(received as u32);
+        } else {
+            // Another address has its own allowance; what was sent to the first does not count against it.
+            handshake.move_to(path, received as u32);
+        }
+        handshake.repeated = true;
+        self.send_handshake(slot);
+        Ok(Outcome::Handshaking)
+    }
+
+    /// Opens FINISH, whose outer MAC was good, and checks who sent it.
+    fn take_finish(&mut self, slot: u32, packet: &FinishPacket<'_>) -> Option<Established> {
+        self.stats.dh_operations += 1;
+        let handshake = self.handshakes.get_mut(slot)?;
+        let mut payload = [0; 2048];
+        let payload = payload.get_mut(..packet.message().len().checked_sub(NOISE_OVERHEAD[2])?)?;
+        handshake.noise.read(packet.message(), payload).ok()?;
+        let params = Params::parse(payload).ok()?;
+        let static_key = handshake.noise.remote_static();
+        if packet.source() != handshake.ids.initiator || hello::lists(&params) != handshake.lists {
+            return None;
+        }
+        let introduction =
+            hello::introduction(&self.config, &params, HandshakeKind::Finish, handshake.ids, static_key)?;
+        let Introduction { peer, instance, parameters, choice } = introduction;
+        if hello::choose(&self.config, &params) != Ok(choice) {
+            return None;
+        }
+        let root = handshake.noise.root()?;
+        let (protocol, suite) = (choice.protocol, choice.suite);
+        Some(Established { peer, instance, parameters, protocol, suite, root, rtt: None })
+    }
+
+    /// Makes the session of a finished handshake.
+    fn begin_session(&mut self, path: Path, ids: Ids, established: Established) -> Result<(), DropReason> {
+        let index = self.new_session(Role::Responder, path).ok_or(DropReason::TableFull)?;
+        let session = &mut self.sessions[index];
+        session.cids.set_remote(ids.initiator);
+        session.cids.issue(ids.responder);
+        let welcome = self.welcomes(established.peer);
+        if self.routes.insert(ids.responder.as_u64(), Route::Session(index).pack()).is_err() {
+            self.free(index);
+            return Err(DropReason::TableFull);
+        }
+        self.establish(index, established);
+        if !welcome {
+            // Still in phase Handshaking: the application never hears of it (`PROTO §4.17`).
+            self.end(index, End::refused());
+            return Err(DropReason::Refused);
+        }
+        if self.resolve_crossing(index) {
+            self.free(index);
+            return Ok(());
+        }
+        let ask = matches!(self.config.policy, Policy::Ask);
+        let session = &mut self.sessions[index];
+        session.phase = if ask { Phase::Pending } else { Phase::Live };
+        session.control.0 |= Control::PING;
+        self.notify(index, if ask { EventBits::AUTHORIZE } else { EventBits::CONNECTED });
+        self.settle(index);
+        Ok(())
+    }
+
+    fn welcomes(&self, peer: PeerId) -> bool {
+        match &self.config.policy {
+            Policy::Set(peers) => peers.contains(&peer),
+            Policy::All | Policy::Ask => true,
+        }
+    }
+}

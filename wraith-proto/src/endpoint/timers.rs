@@ -1,0 +1,110 @@
+//! Time passes: `handle_timeout`, and which deadline of a session is next.
+
+use super::frames::Scope;
+use super::lifecycle::End;
+use super::{Budget, Endpoint, Progress, TimerKind};
+use crate::error::CloseReason;
+use crate::recovery::TimerAction;
+use crate::session::{Control, Phase};
+use crate::time::Instant;
+
+impl Endpoint {
+    /// Does what is due at `now`, for at most `budget` sessions.
+    pub fn handle_timeout(&mut self, now: Instant, budget: Budget) -> Progress {
+        self.advance(now);
+        for _ in 0..budget.0 {
+            let Some(id) = self.wheel.pop_due(self.now) else { return Progress::Done };
+            self.stats.sessions_visited += 1;
+            let sessions = self.config.limits.sessions;
+            if id >= sessions {
+                self.on_handshake_timer(id - sessions);
+            } else {
+                self.on_session_timer(id);
+            }
+        }
+        match self.wheel.next() {
+            Some((at, _)) if at <= self.now => Progress::More,
+            _ => Progress::Done,
+        }
+    }
+
+    /// Brings the session's place in the wheel and in the list of senders up to date; called after every
+    /// change of its state.
+    pub(super) fn settle(&mut self, index: u32) {
+        let Some(session) = self.sessions.get_mut(index) else { return };
+        if session.is_open() {
+            session.timers.set(TimerKind::Loss, session.recovery.deadline());
+            session.timers.set(TimerKind::Ack, session.acks.deadline);
+        }
+        if session.has_work() {
+            self.ready_links.push_back(&mut self.ready, index);
+        }
+        match session.timers.next(self.config.transport.timer_granularity) {
+            Some((at, _)) if self.wheel.deadline(index) == Some(at) => {}
+            Some((at, _)) => self.wheel.arm(index, at),
+            None => self.wheel.cancel(index),
+        }
+    }
+
+    /// Something authentic arrived: the session lives on.
+    pub(super) fn postpone_idle(&mut self, index: u32) {
+        let session = &mut self.sessions[index];
+        let idle = session.idle_timeout(self.config.transport.idle_timeout).max(session.recovery.pto() * 3);
+        session.timers.set(TimerKind::Idle, Some(self.now.saturating_add(idle)));
+    }
+
+    /// Something was sent: no keep-alive is due for a while.
+    pub(super) fn postpone_keep_alive(&mut self, index: u32) {
+        if let Some(interval) = self.config.transport.keep_alive {
+            let at = self.now.saturating_add(interval);
+            self.sessions[index].timers.set(TimerKind::KeepAlive, Some(at));
+        }
+    }
+
+    fn on_session_timer(&mut self, index: u32) {
+        let now = self.now;
+        let Some(session) = self.sessions.get_mut(index) else { return };
+        if session.timers.expire(TimerKind::Close, now) {
+            self.on_close_timer(index);
+            return;
+        }
+        if session.timers.expire(TimerKind::Idle, now) {
+            self.end(index, End::silent(CloseReason::IdleTimeout));
+            return;
+        }
+        if session.timers.expire(TimerKind::KeepAlive, now) {
+            session.control.0 |= Control::PING;
+        }
+        session.timers.expire(TimerKind::Pacing, now);
+        if session.timers.expire(TimerKind::Ack, now) {
+            session.acks.on_timer(now);
+        }
+        if session.timers.expire(TimerKind::Loss, now) {
+            self.on_loss_timer(index);
+        }
+        self.settle(index);
+    }
+
+    fn on_loss_timer(&mut self, index: u32) {
+        let away = self.was_away(index);
+        let now = self.now;
+        let (recovery, mut scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
+        let before = recovery.packets_lost;
+        let action = recovery.on_timer(now, &mut self.sent, away, &mut scope);
+        self.stats.packets_lost += recovery.packets_lost - before;
+        if away && action == TimerAction::Nothing {
+            recovery.pacer.restart_empty(now);
+        }
+        self.after_acks(index);
+    }
+
+    fn on_close_timer(&mut self, index: u32) {
+        let session = &mut self.sessions[index];
+        if session.phase == Phase::Closing {
+            session.phase = Phase::Draining;
+            self.forget_close(index);
+        }
+        self.settle(index);
+        self.free_if_over(index);
+    }
+}

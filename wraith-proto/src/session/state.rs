@@ -1,0 +1,261 @@
+//! What an endpoint knows of one session.
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+use super::cids::Cids;
+use super::replay::ReceivedWindow;
+use crate::config::Transport;
+use crate::crypto::{HeaderKey, PacketKey, PeerId, Role, Root, Suite};
+use crate::endpoint::TimerKind;
+use crate::error::CloseReason;
+use crate::meta::{Ecn, TxMeta, Via};
+use crate::recovery::{Acks, Recovery};
+use crate::stream::{DatagramQueue, SessionStreams};
+use crate::time::Instant;
+
+/// Where a session is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// The dialling side, before RESPONSE was taken.
+    Handshaking,
+    /// The peer is known; this end's application has to admit it.
+    Pending,
+    /// Keys are there, but the peer's application has not admitted this end.
+    Waiting,
+    /// Application data flows.
+    Live,
+    /// This end closed: CLOSE is sent, and again when the peer goes on.
+    Closing,
+    /// The peer knows, or never will: the session only waits to be forgotten.
+    Draining,
+}
+
+/// Packet keys of both directions.
+pub(crate) struct Keys {
+    pub(crate) suite: Suite,
+    pub(crate) root: Root,
+    pub(crate) seal: alloc::boxed::Box<dyn PacketKey>,
+    pub(crate) open: alloc::boxed::Box<dyn PacketKey>,
+    pub(crate) seal_header: alloc::boxed::Box<dyn HeaderKey>,
+    pub(crate) open_header: alloc::boxed::Box<dyn HeaderKey>,
+    /// Packets that failed to open (`PROTO §5.12`).
+    pub(crate) failures: u64,
+}
+
+/// Where the peer is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub(crate) remote: SocketAddr,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) via: Via,
+}
+
+impl Path {
+    pub(crate) fn meta(&self, ecn: Ecn) -> TxMeta {
+        TxMeta { to: self.remote, from: self.local, via: self.via, ecn }
+    }
+}
+
+/// What the peer said of itself in the handshake (`PROTO §4.4`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerParameters {
+    pub(crate) idle_timeout: Duration,
+    pub(crate) max_datagram: u16,
+    pub(crate) stream_credit: u64,
+    pub(crate) streams_bi: u32,
+    pub(crate) streams_uni: u32,
+    pub(crate) max_ack_delay: Duration,
+    pub(crate) ask: bool,
+}
+
+impl PeerParameters {
+    /// What holds until the peer has spoken.
+    pub(crate) const UNKNOWN: Self = Self {
+        idle_timeout: Duration::ZERO,
+        max_datagram: 1200,
+        stream_credit: 0,
+        streams_bi: 0,
+        streams_uni: 0,
+        max_ack_delay: Duration::from_millis(25),
+        ask: false,
+    };
+}
+
+/// Session frames that wait to be sent, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Control(pub(crate) u32);
+
+impl Control {
+    pub(crate) const PING: u32 = 1;
+    pub(crate) const AUTHORIZED: u32 = 2;
+    pub(crate) const MAX_BI: u32 = 4;
+    pub(crate) const MAX_UNI: u32 = 8;
+    /// NEW_CONNECTION_ID for the four local slots.
+    pub(crate) const NEW_ID: u32 = 0x10;
+    /// RETIRE_CONNECTION_ID for the four remembered sequence numbers.
+    pub(crate) const RETIRE_ID: u32 = 0x100;
+}
+
+/// Session events that wait to be polled, as bits in the order in which they are reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct EventBits(pub(crate) u8);
+
+impl EventBits {
+    pub(crate) const AUTHORIZE: u8 = 1;
+    pub(crate) const CONNECTED: u8 = 2;
+    pub(crate) const DATAGRAMS: u8 = 4;
+    pub(crate) const STREAMS: u8 = 8;
+    pub(crate) const CLOSED: u8 = 16;
+}
+
+/// How a session ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    pub(crate) reason: CloseReason,
+    /// The CLOSE to send: `true` for the application's, and the code.
+    pub(crate) frame: Option<(bool, u32)>,
+    /// CLOSE has to be sent now.
+    pub(crate) due: bool,
+}
+
+/// The deadlines of one session, one for each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timers([Option<Instant>; Self::COUNT]);
+
+impl Timers {
+    const COUNT: usize = 8;
+
+    pub(crate) fn set(&mut self, kind: TimerKind, at: Option<Instant>) {
+        if let Some(slot) = self.0.get_mut(kind as usize) {
+            *slot = at;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0 = [None; Self::COUNT];
+    }
+
+    pub(crate) fn at(&self, kind: TimerKind) -> Option<Instant> {
+        self.0.get(kind as usize).copied().flatten()
+    }
+
+    /// Clears the timer if it is due; returns whether it was.
+    pub(crate) fn expire(&mut self, kind: TimerKind, now: Instant) -> bool {
+        let due = self.at(kind).is_some_and(|at| at <= now);
+        if due {
+            self.set(kind, None);
+        }
+        due
+    }
+
+    /// The next deadline. Pacing is exact; the others are rounded up to `granularity`.
+    pub(crate) fn next(&self, granularity: Duration) -> Option<(Instant, TimerKind)> {
+        let mut next: Option<(Instant, TimerKind)> = None;
+        for (slot, &kind) in self.0.iter().zip(&TimerKind::ALL) {
+            let Some(at) = *slot else { continue };
+            let at = if kind == TimerKind::Pacing { at } else { round_up(at, granularity) };
+            if next.is_none_or(|(best, _)| at < best) {
+                next = Some((at, kind));
+            }
+        }
+        next
+    }
+}
+
+fn round_up(at: Instant, granularity: Duration) -> Instant {
+    let step = crate::time::nanos(granularity).max(1);
+    Instant::from_nanos(at.as_nanos().checked_next_multiple_of(step).unwrap_or(u64::MAX))
+}
+
+/// Everything of one session.
+pub(crate) struct SessionState {
+    pub(crate) role: Role,
+    pub(crate) phase: Phase,
+    pub(crate) peer: Option<PeerId>,
+    pub(crate) instance: [u8; 16],
+    /// Index of the application protocol in `Config::protocols`.
+    pub(crate) protocol: u8,
+    pub(crate) keys: Option<Keys>,
+    pub(crate) path: Path,
+    pub(crate) peer_parameters: PeerParameters,
+    pub(crate) cids: Cids,
+    pub(crate) window: ReceivedWindow,
+    pub(crate) acks: Acks,
+    pub(crate) recovery: Recovery,
+    pub(crate) streams: SessionStreams,
+    /// Streams whose refused bytes the peer does not know of yet.
+    pub(crate) reports: u32,
+    pub(crate) datagrams: DatagramQueue,
+    pub(crate) control: Control,
+    pub(crate) timers: Timers,
+    pub(crate) events: EventBits,
+    pub(crate) ending: Option<Ending>,
+    /// Slot of the handshake that is not over yet.
+    pub(crate) handshake: Option<u32>,
+    /// Size of the datagrams that it sends.
+    pub(crate) mtu: u16,
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_received: u64,
+    /// A packet was sent since the keep-alive timer was set.
+    pub(crate) sent_since: bool,
+}
+
+const _: () = assert!(size_of::<SessionState>() <= 3072, "an idle session must stay within 4 KiB");
+
+impl core::fmt::Debug for SessionState {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SessionState")
+            .field("phase", &self.phase)
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionState {
+    pub(crate) fn new(now: Instant, role: Role, path: Path, transport: &Transport) -> Self {
+        let mtu = transport.min_datagram;
+        Self {
+            role,
+            phase: Phase::Handshaking,
+            peer: None,
+            instance: [0; 16],
+            protocol: 0,
+            keys: None,
+            path,
+            peer_parameters: PeerParameters::UNKNOWN,
+            cids: Cids::default(),
+            window: ReceivedWindow::new(),
+            acks: Acks::new(now),
+            recovery: Recovery::new(now, mtu, transport.ecn, PeerParameters::UNKNOWN.max_ack_delay),
+            streams: SessionStreams::default(),
+            reports: 0,
+            datagrams: DatagramQueue::default(),
+            control: Control::default(),
+            timers: Timers::default(),
+            events: EventBits::default(),
+            ending: None,
+            handshake: None,
+            mtu,
+            packets_sent: 0,
+            packets_received: 0,
+            sent_since: false,
+        }
+    }
+
+    /// Whether the session takes part in traffic: it has keys and was not closed.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Pending | Phase::Waiting | Phase::Live) && self.keys.is_some()
+    }
+
+    /// Whether this end's application may send.
+    pub(crate) fn may_send(&self) -> bool {
+        self.phase == Phase::Live
+    }
+
+    /// The idle time that both ends agree to; the shorter one, zero meaning none.
+    pub(crate) fn idle_timeout(&self, own: Duration) -> Duration {
+        let peer = self.peer_parameters.idle_timeout;
+        if peer.is_zero() { own } else { own.min(peer) }
+    }
+}

@@ -1,0 +1,316 @@
+//! The sending half of a stream: what to send next, and what is not yet acknowledged.
+//!
+//! No ranges are kept here. Bytes in flight belong to records of sent packets; a lost record is sent
+//! again and only then forgotten, so each byte is accounted for exactly once and `outstanding`
+//! counts them.
+
+use bytes::Bytes;
+use heapless::Deque;
+
+use crate::error::WriteError;
+
+/// Chunks that one stream queues.
+pub(crate) const MAX_CHUNKS: usize = 16;
+
+/// A piece of written data and how many of its bytes are not acknowledged.
+#[derive(Debug)]
+struct Chunk {
+    data: Bytes,
+    len: usize,
+    unacked: usize,
+}
+
+#[derive(Debug)]
+enum Data {
+    /// Written chunks; the first begins at `base`.
+    Chunks { base: u64, chunks: Deque<Chunk, MAX_CHUNKS> },
+    /// The application's `Source` has the bytes.
+    Attached,
+}
+
+/// A frame's worth of stream data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) len: u16,
+    pub(crate) fin: bool,
+}
+
+/// The sending half of a stream.
+#[derive(Debug)]
+pub(crate) struct SendHalf {
+    data: Data,
+    /// First byte never sent.
+    next: u64,
+    /// End of the bytes that the application gave.
+    end: u64,
+    /// Bytes sent or reported missing, and not acknowledged.
+    outstanding: u64,
+    /// Offset up to which the peer lets us send.
+    credit: u64,
+    /// Credit at which STREAM_BLOCKED was sent last.
+    blocked_at: Option<u64>,
+    finished: bool,
+    fin_sent: bool,
+    fin_acked: bool,
+    delivered: bool,
+    /// Refused bytes wait for the peer's next grant (`PROTO §7.5`).
+    held: bool,
+    /// Number of the last report of refused bytes.
+    report: u64,
+    pub(crate) reset: Option<u32>,
+    pub(crate) reset_acked: bool,
+    pub(crate) stopped: Option<u32>,
+    /// A write was refused; an event tells when it may be tried again.
+    pub(crate) blocked: bool,
+}
+
+impl SendHalf {
+    pub(crate) fn new(credit: u64) -> Self {
+        Self {
+            data: Data::Chunks { base: 0, chunks: Deque::new() },
+            next: 0,
+            end: 0,
+            outstanding: 0,
+            credit,
+            blocked_at: None,
+            finished: false,
+            fin_sent: false,
+            fin_acked: false,
+            delivered: false,
+            held: false,
+            report: 0,
+            reset: None,
+            reset_acked: false,
+            stopped: None,
+            blocked: false,
+        }
+    }
+
+    /// Takes a chunk whole, or refuses it whole.
+    pub(crate) fn write(&mut self, data: Bytes) -> Result<(), WriteError> {
+        self.writable()?;
+        let Data::Chunks { chunks, .. } = &mut self.data else { return Err(WriteError::Finished) };
+        if data.is_empty() {
+            return Ok(());
+        }
+        let len = data.len();
+        if chunks.push_back(Chunk { data, len, unacked: len }).is_err() {
+            self.blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        self.end += len as u64;
+        Ok(())
+    }
+
+    /// Makes the stream exactly `len` bytes of the application's source.
+    pub(crate) fn attach(&mut self, len: u64) -> Result<(), WriteError> {
+        self.writable()?;
+        if self.end != 0 {
+            return Err(WriteError::Finished);
+        }
+        self.data = Data::Attached;
+        self.end = len;
+        self.finished = true;
+        Ok(())
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), WriteError> {
+        self.writable()?;
+        self.finished = true;
+        Ok(())
+    }
+
+    /// Gives up; returns whether that is news to the peer.
+    pub(crate) fn reset(&mut self, code: u32) -> bool {
+        if self.reset.is_some() || self.delivered {
+            return false;
+        }
+        self.reset = Some(code);
+        self.data = Data::Attached;
+        true
+    }
+
+    /// The peer asked to stop; returns whether that is news.
+    pub(crate) fn stop(&mut self, code: u32) -> bool {
+        let news = self.stopped.is_none() && self.reset.is_none() && !self.delivered;
+        if news {
+            self.stopped = Some(code);
+        }
+        news
+    }
+
+    /// The peer's new credit. Also ends the wait after a refusal.
+    pub(crate) fn grant(&mut self, credit: u64) {
+        self.credit = self.credit.max(credit);
+        self.held = false;
+    }
+
+    /// The next new piece of at most `room` bytes; `None` when there is nothing to send now.
+    pub(crate) fn next_piece(&mut self, room: usize) -> Option<Piece> {
+        if !self.wants_to_send() {
+            return None;
+        }
+        let left = self.end.min(self.credit).saturating_sub(self.next);
+        let len = left.min(room as u64).min(u64::from(u16::MAX)) as u16;
+        let fin = self.finished && self.next + u64::from(len) == self.end;
+        if len == 0 && !fin {
+            return None;
+        }
+        let piece = Piece { offset: self.next, len, fin };
+        self.next += u64::from(len);
+        self.outstanding += u64::from(len);
+        self.fin_sent |= fin;
+        Some(piece)
+    }
+
+    /// Gives back what `next_piece` took, when the packet could not be built.
+    pub(crate) fn shorten(&mut self, piece: Piece, len: u16) {
+        let cut = u64::from(piece.len - len);
+        self.next -= cut;
+        self.end = self.end.min(self.next);
+        self.outstanding -= cut;
+    }
+
+    /// A piece was acknowledged.
+    pub(crate) fn on_acked(&mut self, piece: Piece) {
+        self.outstanding = self.outstanding.saturating_sub(u64::from(piece.len));
+        self.fin_acked |= piece.fin;
+        self.adjust_unacked(piece.offset, u64::from(piece.len), false);
+        self.release();
+    }
+
+    /// The peer refused `len` bytes from `offset` (report `report`, counted from 1); returns the piece to
+    /// send again after the next grant, or `None` if the report is old or impossible.
+    pub(crate) fn on_holes(&mut self, report: u64, offset: u64, len: u64) -> Option<(u64, u64, bool)> {
+        let end = offset.checked_add(len)?;
+        if report != self.report + 1 || end > self.next || self.reset.is_some() {
+            return None;
+        }
+        self.report = report;
+        self.held = true;
+        self.outstanding += len;
+        self.adjust_unacked(offset, len, true);
+        let fin = self.fin_sent && end == self.end;
+        if fin {
+            self.fin_acked = false;
+        }
+        Some((offset, len, fin))
+    }
+
+    /// Copies bytes of a piece from the written chunks; `false` if the stream is attached or they are gone.
+    pub(crate) fn copy(&self, offset: u64, out: &mut [u8]) -> bool {
+        let Data::Chunks { base, chunks } = &self.data else { return false };
+        let mut start = *base;
+        let mut filled = 0;
+        for chunk in chunks {
+            let end = start + chunk.len as u64;
+            let from = offset + filled as u64;
+            if from < end && from >= start {
+                let at = (from - start) as usize;
+                let Some(rest) = chunk.data.get(at..) else { return false };
+                let take = rest.len().min(out.len() - filled);
+                out[filled..filled + take].copy_from_slice(&rest[..take]);
+                filled += take;
+                if filled == out.len() {
+                    return true;
+                }
+            }
+            start = end;
+        }
+        filled == out.len()
+    }
+
+    /// The credit at which the stream is newly blocked, if it is.
+    pub(crate) fn newly_blocked(&mut self) -> Option<u64> {
+        let blocked = self.next == self.credit && self.next < self.end && self.reset.is_none();
+        if !blocked || self.blocked_at == Some(self.credit) {
+            return None;
+        }
+        self.blocked_at = Some(self.credit);
+        Some(self.credit)
+    }
+
+    /// Whether everything arrived; true once.
+    pub(crate) fn take_delivered(&mut self) -> bool {
+        let now = self.fin_acked && self.outstanding == 0 && self.next == self.end && !self.delivered;
+        self.delivered |= now;
+        now
+    }
+
+    pub(crate) fn is_attached(&self) -> bool {
+        matches!(self.data, Data::Attached)
+    }
+
+    /// Whether new bytes or the end may be sent now.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        let bytes = self.next < self.end.min(self.credit);
+        let fin = self.finished && !self.fin_sent && self.next == self.end;
+        (bytes || fin) && self.reset.is_none() && !self.held
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Whether the half needs no more attention.
+    pub(crate) fn is_over(&self) -> bool {
+        self.delivered || (self.reset.is_some() && self.reset_acked)
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        matches!(&self.data, Data::Chunks { chunks, .. } if !chunks.is_full())
+    }
+
+    /// Total bytes sent so far: the final size of a reset stream.
+    pub(crate) fn sent(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn credit(&self) -> u64 {
+        self.credit
+    }
+
+    fn writable(&self) -> Result<(), WriteError> {
+        if let Some(code) = self.stopped {
+            return Err(WriteError::Stopped(code));
+        }
+        if self.finished || self.reset.is_some() {
+            return Err(WriteError::Finished);
+        }
+        Ok(())
+    }
+
+    /// Counts bytes of the chunks as acknowledged, or as missing again.
+    fn adjust_unacked(&mut self, offset: u64, len: u64, missing: bool) {
+        let Data::Chunks { base, chunks } = &mut self.data else { return };
+        let (mut start, end) = (*base, offset + len);
+        for chunk in chunks.iter_mut() {
+            let chunk_end = start + chunk.len as u64;
+            let overlap = chunk_end.min(end).saturating_sub(start.max(offset)) as usize;
+            if missing {
+                chunk.unacked += overlap;
+            } else {
+                chunk.unacked = chunk.unacked.saturating_sub(overlap);
+                if chunk.unacked == 0 {
+                    chunk.data = Bytes::new();
+                }
+            }
+            if chunk_end >= end {
+                break;
+            }
+            start = chunk_end;
+        }
+    }
+
+    /// Forgets acknowledged chunks at the front.
+    fn release(&mut self) {
+        let Data::Chunks { base, chunks } = &mut self.data else { return };
+        while let Some(chunk) = chunks.front()
+            && chunk.unacked == 0
+        {
+            *base += chunk.len as u64;
+            chunks.pop_front();
+        }
+    }
+}
