@@ -1,0 +1,189 @@
+//! A loop around a driver, an endpoint and an application.
+
+use std::io;
+use std::time::Duration;
+
+use wraith_proto::{Budget, Endpoint, Event, Instant, Payload, Progress, SessionHandle, Source, TxStatus};
+
+use crate::{Driver, Park, TxReport};
+
+/// Datagrams received in one step, before anything is sent.
+const RX_BUDGET: usize = 256;
+/// Sessions whose timers are served in one step.
+const TIMER_BUDGET: Budget = Budget(1024);
+/// Datagrams built between two flushes, if the queue has room for so many.
+const TX_BUDGET: Budget = Budget(256);
+/// Flushes in one step; then it is time to receive again.
+const FLUSHES: usize = 8;
+/// When to look at a transmit queue again that no readiness reports (ENOBUFS).
+const STALL: Duration = Duration::from_millis(1);
+
+/// What a [`Runner`] drives.
+pub trait App: Source {
+    /// Called once per step, after payloads and events: the place to open, write and close.
+    fn on_turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Turn;
+
+    /// Decrypted data, lent for the call.
+    fn on_payload(&mut self, payload: Payload<'_>);
+
+    /// Something happened to a session.
+    fn on_event(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle, event: Event);
+}
+
+/// Whether to go on after this step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Turn {
+    /// Go on.
+    Continue,
+    /// [`Runner::run`] returns at the end of the step.
+    Stop,
+}
+
+/// A driver, an endpoint and an application, joined by a loop that is short enough to read.
+#[derive(Debug)]
+pub struct Runner<D, A> {
+    driver: D,
+    endpoint: Endpoint,
+    app: A,
+    stopped: bool,
+}
+
+impl<D: Driver, A: App> Runner<D, A> {
+    /// Joins the parts; nothing is received or sent yet.
+    pub fn new(driver: D, endpoint: Endpoint, app: A) -> Self {
+        Self { driver, endpoint, app, stopped: false }
+    }
+
+    /// Does what can be done now, without blocking, and says when to come back at the latest.
+    ///
+    /// Come back earlier on traffic or when the application has something new. An instant that has passed
+    /// means at once; `None` means no deadline.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub fn step(&mut self) -> io::Result<Option<Instant>> {
+        let now = self.driver.now();
+        // Acknowledgements are built by `transmit`, hence once for the whole batch that comes in here.
+        let mut again = self.receive(now)?;
+        again |= self.endpoint.handle_timeout(now, TIMER_BUDGET) == Progress::More;
+        self.deliver_events(now);
+        self.stopped = self.app.on_turn(now, &mut self.endpoint) == Turn::Stop;
+        // The application may have taken long: pacing wants the present.
+        let now = self.driver.now();
+        let sending = self.transmit(now)?;
+        // Sending makes news, too. The application answers in its next turn.
+        again |= self.deliver_events(now);
+
+        let deadline = self.endpoint.poll_timeout().map(|deadline| deadline.at);
+        let next = match sending {
+            _ if again => Some(now),
+            Sending::More => Some(now),
+            Sending::Stalled => {
+                let retry = now.saturating_add(STALL);
+                Some(deadline.map_or(retry, |deadline| deadline.min(retry)))
+            }
+            Sending::Done => deadline,
+        };
+        Ok(next)
+    }
+
+    /// Steps and parks until the application stops.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub fn run(&mut self) -> io::Result<()>
+    where
+        D: Park,
+    {
+        loop {
+            let next = self.step()?;
+            if self.stopped {
+                return Ok(());
+            }
+            if next.is_none_or(|next| next > self.driver.now()) {
+                self.driver.park(next)?;
+            }
+        }
+    }
+
+    /// The endpoint.
+    pub fn endpoint_mut(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// The application.
+    pub fn app_mut(&mut self) -> &mut A {
+        &mut self.app
+    }
+
+    /// The driver.
+    pub fn driver_mut(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// The driver.
+    pub fn driver(&self) -> &D {
+        &self.driver
+    }
+
+    /// Whether the application's last turn was [`Turn::Stop`].
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Gives everything back.
+    pub fn into_parts(self) -> (D, Endpoint, A) {
+        (self.driver, self.endpoint, self.app)
+    }
+
+    /// Returns whether there may be more to receive.
+    fn receive(&mut self, now: Instant) -> io::Result<bool> {
+        let Self { driver, endpoint, app, .. } = self;
+        let report = driver.recv(RX_BUDGET, |meta, datagram| {
+            let mut received = endpoint.handle(now, meta, datagram);
+            while let Some(payload) = received.next() {
+                app.on_payload(payload);
+            }
+        })?;
+        Ok(report.budget_hit)
+    }
+
+    /// Returns whether there was any event.
+    fn deliver_events(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some((session, event)) = self.endpoint.poll_event() {
+            self.app.on_event(now, &mut self.endpoint, session, event);
+            any = true;
+        }
+        any
+    }
+
+    fn transmit(&mut self, now: Instant) -> io::Result<Sending> {
+        for _ in 0..FLUSHES {
+            let status = self.endpoint.poll_transmit(now, self.driver.tx(), &mut self.app, TX_BUDGET);
+            let report = self.driver.flush()?;
+            match status {
+                _ if is_stalled(&report) => return Ok(Sending::Stalled),
+                TxStatus::Idle => return Ok(Sending::Done),
+                TxStatus::QueueFull | TxStatus::Budget => {}
+            }
+        }
+        Ok(Sending::More)
+    }
+}
+
+/// How a step's sending ended.
+enum Sending {
+    /// There is nothing more to build.
+    Done,
+    /// There is, but it is time to receive.
+    More,
+    /// The network takes nothing now.
+    Stalled,
+}
+
+/// Whether a flush left datagrams behind and moved none: then more calls now are in vain.
+fn is_stalled(report: &TxReport) -> bool {
+    report.in_flight > 0 && report.sent == 0 && report.dropped == 0
+}
