@@ -10,7 +10,7 @@ pub struct Caps {
     pub mode: Mode,
     /// What kept the driver from more, if anything did.
     pub limited_by: Option<Limit>,
-    /// Largest datagram that can be sent and received, in bytes of UDP payload.
+    /// Largest datagram that the driver sends and receives, in bytes of UDP payload; a path may carry less.
     pub max_datagram: usize,
     /// Datagrams that can be committed before a flush; large ones may use up the memory earlier.
     pub tx_slots: usize,
