@@ -19,6 +19,8 @@ use std::io;
 use std::net::SocketAddr;
 #[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
+#[cfg(windows)]
+use std::os::windows::io::{AsSocket, BorrowedSocket};
 use std::time::Duration;
 
 use wraith_drivers::{Caps, Clock, Driver, Limit, Mode, Park, RxReport, TxReport, Wake};
@@ -193,8 +195,8 @@ impl Pollable for MioDriver {
 
 /// What an outer loop registers on Windows, in place of `Pollable::poll_fd`.
 #[cfg(windows)]
-impl std::os::windows::io::AsSocket for MioDriver {
-    fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
+impl AsSocket for MioDriver {
+    fn as_socket(&self) -> BorrowedSocket<'_> {
         self.socket.as_socket()
     }
 }

@@ -4,6 +4,8 @@ use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 #[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
+#[cfg(windows)]
+use std::os::windows::io::{AsSocket, BorrowedSocket};
 
 use mio::net::UdpSocket;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
@@ -135,8 +137,8 @@ impl AsFd for Socket {
 }
 
 #[cfg(windows)]
-impl std::os::windows::io::AsSocket for Socket {
-    fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
+impl AsSocket for Socket {
+    fn as_socket(&self) -> BorrowedSocket<'_> {
         self.io.as_socket()
     }
 }
