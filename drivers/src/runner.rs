@@ -15,7 +15,7 @@ const TIMER_BUDGET: Budget = Budget(1024);
 const TX_BUDGET: Budget = Budget(256);
 /// Flushes in one step; then it is time to receive again.
 const FLUSHES: usize = 8;
-/// When to look at a transmit queue again that no readiness reports (ENOBUFS).
+/// When to look again at datagrams that a flush left, should nothing report that they can go (ENOBUFS).
 const STALL: Duration = Duration::from_millis(1);
 
 /// What a [`Runner`] drives.
@@ -164,8 +164,10 @@ impl<D: Driver, A: App> Runner<D, A> {
             let status = self.endpoint.poll_transmit(now, self.driver.tx(), &mut self.app, TX_BUDGET);
             let report = self.driver.flush()?;
             match status {
-                _ if is_stalled(&report) => return Ok(Sending::Stalled),
-                TxStatus::Idle => return Ok(Sending::Done),
+                TxStatus::Idle if report.in_flight == 0 => return Ok(Sending::Done),
+                TxStatus::Idle => return Ok(Sending::Stalled),
+                // A socket that takes nothing, or a datagram that even an empty queue cannot hold.
+                TxStatus::QueueFull if moved_nothing(&report) => return Ok(Sending::Stalled),
                 TxStatus::QueueFull | TxStatus::Budget => {}
             }
         }
@@ -179,11 +181,11 @@ enum Sending {
     Done,
     /// There is, but it is time to receive.
     More,
-    /// The network takes nothing now.
+    /// The network takes no more now.
     Stalled,
 }
 
-/// Whether a flush left datagrams behind and moved none: then more calls now are in vain.
-fn is_stalled(report: &TxReport) -> bool {
-    report.in_flight > 0 && report.sent == 0 && report.dropped == 0
+/// Whether a flush brought nothing about, so that more calls now are in vain.
+fn moved_nothing(report: &TxReport) -> bool {
+    report.sent == 0 && report.dropped == 0
 }

@@ -1,0 +1,147 @@
+//! The loop around a driver, an endpoint and an application.
+
+use std::thread;
+use std::time::Duration;
+
+use wraith_drivers::{App, Driver, ManualClock, MemoryDriver, MemoryOptions, Runner, Turn};
+use wraith_proto::{
+    CloseReason, Config, Dir, Endpoint, Event, Identity, Instant, Payload, Peer, SessionHandle, Source,
+    StreamId, Via,
+};
+
+const LEN: u64 = 3_000_000;
+
+/// Sends one stream, or receives one; stops when the session is over.
+#[derive(Debug, Default)]
+struct Transfer {
+    sends: bool,
+    events: Vec<Event>,
+    received: u64,
+    complete: bool,
+    turns: usize,
+}
+
+impl Transfer {
+    fn is_closed(&self) -> bool {
+        self.events.iter().any(|event| matches!(event, Event::Closed(_)))
+    }
+}
+
+fn byte_at(offset: u64) -> u8 {
+    (offset ^ (offset >> 8) ^ (offset >> 16)) as u8
+}
+
+impl Source for Transfer {
+    fn fill(&mut self, _: SessionHandle, _: StreamId, offset: u64, buf: &mut [u8]) -> usize {
+        let len = (LEN - offset).min(buf.len() as u64) as usize;
+        for (index, byte) in buf[..len].iter_mut().enumerate() {
+            *byte = byte_at(offset + index as u64);
+        }
+        len
+    }
+}
+
+impl App for Transfer {
+    fn on_turn(&mut self, _: Instant, _: &mut Endpoint) -> Turn {
+        self.turns += 1;
+        if self.is_closed() { Turn::Stop } else { Turn::Continue }
+    }
+
+    fn on_payload(&mut self, payload: Payload<'_>) {
+        if let Payload::Stream { offset, data, fin, .. } = payload {
+            assert!(data.iter().enumerate().all(|(index, byte)| *byte == byte_at(offset + index as u64)));
+            self.received += data.len() as u64;
+            self.complete |= fin && offset + data.len() as u64 == LEN;
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle, event: Event) {
+        self.events.push(event);
+        match event {
+            Event::Connected if self.sends => {
+                let mut session = endpoint.session(session).unwrap();
+                let stream = session.open(Dir::Uni).unwrap();
+                session.attach(stream, LEN).unwrap();
+            }
+            Event::Delivered(_) => endpoint.session(session).unwrap().close(now, 7),
+            _ => {}
+        }
+    }
+}
+
+fn runner<D: Driver>(driver: D, number: u8, sends: bool) -> Runner<D, Transfer> {
+    let config = Config::new(Identity::from_seed([number; 32]), b"test");
+    let endpoint = Endpoint::new(config, [number; 32], driver.now()).unwrap();
+    Runner::new(driver, endpoint, Transfer { sends, ..Transfer::default() })
+}
+
+/// A sender that dials a receiver.
+fn pair(options: &MemoryOptions) -> [Runner<MemoryDriver, Transfer>; 2] {
+    let (left, right) = MemoryDriver::pair(options);
+    let peer = Peer { addr: right.local_addr(), id: Some(Identity::from_seed([2; 32]).peer_id()) };
+    let now = left.now();
+    let mut left = runner(left, 1, true);
+    left.endpoint_mut().connect(now, peer, Via(0)).unwrap();
+    [left, runner(right, 2, false)]
+}
+
+fn assert_transferred(sender: &Transfer, receiver: &Transfer) {
+    assert!(matches!(
+        sender.events[..],
+        [Event::Connected, Event::Delivered(_), Event::Closed(CloseReason::Local)]
+    ));
+    assert_eq!(receiver.events.first(), Some(&Event::Connected));
+    assert_eq!(receiver.events.last(), Some(&Event::Closed(CloseReason::Peer(7))));
+    assert!(receiver.complete);
+    assert_eq!(receiver.received, LEN);
+}
+
+/// Steps both ends in turn until both stop, moving time only when both wait. Returns the time it took.
+fn run_in_lock_step(options: &MemoryOptions) -> (Duration, [usize; 2]) {
+    let start = Instant::from_nanos(1_000_000_000);
+    let clock = ManualClock::new(start);
+    let [mut left, mut right] = pair(&MemoryOptions { clock: Some(clock.clone()), ..options.clone() });
+    while !(left.is_stopped() && right.is_stopped()) {
+        let turns = [left.step().unwrap(), right.step().unwrap()];
+        let next = turns.into_iter().flatten().min().expect("somebody waits for something");
+        clock.set(next.max(clock.now().saturating_add(Duration::from_micros(10))));
+        assert!(clock.now().saturating_since(start) < Duration::from_mins(1), "stuck: {left:?} {right:?}");
+    }
+    let (_, _, sender) = left.into_parts();
+    let (_, _, receiver) = right.into_parts();
+    assert_transferred(&sender, &receiver);
+    (clock.now().saturating_since(start), [sender.turns, receiver.turns])
+}
+
+#[test]
+fn two_runners_in_lock_step_transfer_a_stream_and_repeat_it_exactly() {
+    let first = run_in_lock_step(&MemoryOptions::default());
+    assert_eq!(first, run_in_lock_step(&MemoryOptions::default()));
+}
+
+#[test]
+fn a_queue_of_one_slot_each_way_is_slow_but_enough() {
+    run_in_lock_step(&MemoryOptions { tx_slots: 1, rx_slots: 1, ..MemoryOptions::default() });
+}
+
+#[test]
+fn two_runners_on_two_threads_run_until_their_applications_stop() {
+    let [mut left, mut right] = pair(&MemoryOptions::default());
+    let receiver = thread::spawn(move || {
+        right.run().unwrap();
+        right.into_parts().2
+    });
+    left.run().unwrap();
+    assert_transferred(&left.into_parts().2, &receiver.join().unwrap());
+}
+
+#[test]
+fn an_idle_runner_has_no_deadline_and_does_nothing() {
+    let (left, _right) = MemoryDriver::pair(&MemoryOptions::default());
+    let mut left = runner(left, 1, false);
+    assert_eq!(left.step().unwrap(), None);
+    assert_eq!(left.app_mut().turns, 1);
+    assert!(!left.is_stopped());
+    assert_eq!(left.driver_mut().flush().unwrap().syscalls, 0);
+    assert_eq!(left.driver().local_addr().port(), 1);
+}
