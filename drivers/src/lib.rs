@@ -100,7 +100,9 @@ pub trait Park: Driver {
 
 /// Ends the park of a driver that another thread runs.
 pub trait Unpark: Clone + Send + Sync + 'static {
-    /// Makes the running or the next [`Park::park`] return [`Wake::Unparked`]; several calls count once.
+    /// Ends the running park or the next one; several calls count once.
+    ///
+    /// [`Wake::Unparked`] is reported by the first park that has no traffic to report, and never lost.
     ///
     /// # Errors
     /// The system refused to signal the thread.
