@@ -1,4 +1,4 @@
-//! Connection ids of one session (`PROTO §5.11`, `PROTO §6.9`).
+//! Connection ids of one session (`PROTO §5.11`, `PROTO §6.6`).
 
 use crate::wire::ConnectionId;
 
@@ -126,14 +126,14 @@ mod tests {
         cids
     }
 
-    /// `PROTO §6.9`
+    /// `PROTO §6.6`
     #[test]
     fn a_fifth_id_is_a_violation() {
         let mut cids = with_remote(4);
         assert_eq!(cids.on_new(Numbered { sequence: 4, id: id(4) }, 0), Err(BadId));
     }
 
-    /// `PROTO §6.9`
+    /// `PROTO §6.6`
     #[test]
     fn a_number_given_twice_must_name_the_same_id() {
         let mut cids = with_remote(3);

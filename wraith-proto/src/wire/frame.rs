@@ -141,7 +141,7 @@ pub enum Frame<'a> {
         /// Their number.
         count: u64,
     },
-    /// Another connection id of the sender (`PROTO §6.9`).
+    /// Another connection id of the sender (`PROTO §6.6`).
     NewConnectionId {
         /// Number of the id.
         sequence: u64,
@@ -155,7 +155,7 @@ pub enum Frame<'a> {
         /// Number of the id.
         sequence: u64,
     },
-    /// The end of the wait for authorisation (`PROTO §6.11`).
+    /// The end of the wait for authorisation (`PROTO §6.7`).
     Authorized,
     /// A frame of the extension range, to be ignored and acknowledged when unknown (`PROTO §6.2`).
     Extension {

@@ -107,7 +107,7 @@ pub struct Params<'a> {
     pub streams_uni: Option<u64>,
     /// The longest delay of an acknowledgement, in milliseconds.
     pub max_ack_delay: Option<u64>,
-    /// Whether application data waits for AUTHORIZED (`PROTO §6.11`).
+    /// Whether application data waits for AUTHORIZED (`PROTO §6.7`).
     pub ask: bool,
 }
 
