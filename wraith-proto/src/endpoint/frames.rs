@@ -104,7 +104,7 @@ impl<'a> Scope<'a> {
     fn find(&mut self, id: u32, sends: bool, parameters: Credits) -> Result<Option<u32>, Violation> {
         let id = StreamId(id);
         let own = id.opener() == self.role;
-        if id.dir() == Dir::Uni && own == sends {
+        if id.dir() == Dir::Uni && own != sends {
             return Err(Violation);
         }
         let count = *self.lists.count(id.dir());
