@@ -1,6 +1,6 @@
 //! XChaCha20-Poly1305 with one `HChaCha20` per epoch, and its header protection.
 
-use chacha20::cipher::{KeyIvInit, StreamCipherCore, StreamCipherSeekCore};
+use chacha20::cipher::{KeyIvInit, StreamCipherCore};
 use chacha20::variants::Ietf;
 use chacha20::{ChaChaCore, R20, hchacha};
 use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, KeyInit, Nonce, Tag};

@@ -19,7 +19,6 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub struct Identity {
     seed: Zeroizing<[u8; 32]>,
     peer_id: PeerId,
-    static_public: [u8; 32],
 }
 
 impl Identity {
@@ -27,7 +26,7 @@ impl Identity {
     pub fn from_seed(seed: [u8; 32]) -> Self {
         let seed = Zeroizing::new(seed);
         let public = SigningKey::from_bytes(&seed).verifying_key();
-        Self { peer_id: PeerId(public.to_bytes()), static_public: public.to_montgomery().to_bytes(), seed }
+        Self { peer_id: PeerId(public.to_bytes()), seed }
     }
 
     /// The secret seed, to be stored.
@@ -46,8 +45,9 @@ impl Identity {
     }
 
     /// The public half of the Noise static key.
+    #[cfg(test)]
     pub(crate) fn static_public(&self) -> [u8; 32] {
-        self.static_public
+        SigningKey::from_bytes(&self.seed).verifying_key().to_montgomery().to_bytes()
     }
 }
 

@@ -216,7 +216,7 @@ impl Endpoint {
         let keys = session.keys.as_ref()?;
         let destination = session.cids.remote()?;
         let rng = &mut self.rng;
-        let number = session.recovery.next_number(|| rng.next_u64());
+        let number = session.recovery.next_number(|window| rng.below(window));
         let ignored = rng.next_u64() & 1 != 0;
         let header = PacketHeader { phase: 0, ignored, destination, number: number as u32 }.to_bytes();
         let Draft { room, payload, frames, frames_len, .. } = draft;
@@ -436,7 +436,7 @@ impl Endpoint {
 
     fn put_streams<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
         let handle = self.handle_of(index);
-        while let Some(slot) = self.streams.next_ready(&self.sessions[index].streams) {
+        while let Some(slot) = self.sessions[index].streams.next_ready() {
             let stream = self.streams.stream(slot);
             let (id, Some(send)) = (stream.id, stream.send.as_mut()) else { return };
             let Some(room) = draft.stream_room(id, send.sent()) else { return };

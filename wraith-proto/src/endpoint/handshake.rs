@@ -280,7 +280,7 @@ impl Endpoint {
                 return Some(super::TxStatus::Budget);
             }
             let first = {
-                let Some(handshake) = self.handshakes.slab.get(slot) else { return None };
+                let handshake = self.handshakes.slab.get(slot)?;
                 handshake.stage == Stage::Confirm && handshake.sent_once()
             };
             if !self.transmit_handshake(slot, first, tx, source) {

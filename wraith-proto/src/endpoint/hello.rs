@@ -122,7 +122,7 @@ pub(super) fn lists(params: &Params<'_>) -> [u8; 32] {
 }
 
 /// The peer's introduction, if the message has all it needs, the ids are those of the outer header
-/// (`PROTO §4.6`), and the received static key fits its PeerId (`PROTO §4.7`).
+/// (`PROTO §4.6`), and the received static key fits its `PeerId` (`PROTO §4.7`).
 pub(super) fn introduction(
     config: &Config,
     params: &Params<'_>,

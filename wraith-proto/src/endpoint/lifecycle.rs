@@ -101,7 +101,6 @@ impl Endpoint {
             open: crypto.key(suite, &root.packet(0, open, suite)),
             seal_header: crypto.header_key(suite, &root.header(seal, suite)),
             open_header: crypto.header_key(suite, &root.header(open, suite)),
-            root,
             failures: 0,
         });
         self.stats.handshakes_completed += 1;
@@ -115,12 +114,11 @@ impl Endpoint {
         loop {
             let Some(id) = self.new_id(Route::Session(index)) else { return };
             let session = &mut self.sessions[index];
-            match session.cids.issue(id) {
-                Some(slot) => session.control.0 |= Control::NEW_ID << slot,
-                None => {
-                    self.routes.remove(id.as_u64());
-                    return;
-                }
+            if let Some(slot) = session.cids.issue(id) {
+                session.control.0 |= Control::NEW_ID << slot;
+            } else {
+                self.routes.remove(id.as_u64());
+                return;
             }
         }
     }

@@ -98,11 +98,6 @@ impl EcnPath {
         Self { state: State::Failed, ..Self::new() }
     }
 
-    /// Tests anew, on another path of the same session.
-    pub(crate) fn restart(&mut self) {
-        (self.state, self.tested, self.lost) = (State::Testing, 0, 0);
-    }
-
     /// Whether the packet that leaves now is to be marked ECT(0); counts it as marked if so.
     pub(crate) fn mark(&mut self) -> bool {
         match self.state {

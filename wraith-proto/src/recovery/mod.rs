@@ -113,8 +113,8 @@ impl Recovery {
         }
     }
 
-    /// The number of the next packet. `random` decides once in a while which one to skip (`PROTO §8.7`).
-    pub(crate) fn next_number(&mut self, random: impl FnOnce() -> u64) -> u64 {
+    /// The number of the next packet. `below` draws, once in a while, which one to skip (`PROTO §8.7`).
+    pub(crate) fn next_number(&mut self, below: impl FnOnce(u64) -> u64) -> u64 {
         if self.next_number == self.skip_at {
             if self.skipped.is_full() {
                 self.skipped.remove(0);
@@ -125,7 +125,7 @@ impl Recovery {
         }
         if self.skip_at == u64::MAX {
             let window = (self.controller.window() / 1200).max(16);
-            self.skip_at = self.next_number + 1 + window + random() % window;
+            self.skip_at = self.next_number + 1 + window + below(window);
         }
         self.next_number
     }
@@ -236,7 +236,7 @@ impl Recovery {
         self.rtt
             .pto_base(self.peer_delay)
             .saturating_mul(1 << self.pto_count.min(10))
-            .min(Duration::from_secs(60))
+            .min(Duration::from_mins(1))
     }
 
     /// Whether the congestion window admits a packet of `size` bytes.
@@ -250,10 +250,6 @@ impl Recovery {
 
     pub(crate) fn packet_number(&self) -> u64 {
         self.next_number
-    }
-
-    pub(crate) fn pto_count(&self) -> u32 {
-        self.pto_count
     }
 
     fn take_acked(

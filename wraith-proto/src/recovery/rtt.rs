@@ -71,17 +71,13 @@ impl Rtt {
         self.min = NONE;
     }
 
-    /// Back to the state without samples: the path is another one.
-    pub(crate) fn reset(&mut self) {
-        *self = Self::new();
-    }
-
     /// Exponentially weighted mean, 333 ms before the first sample.
     pub(crate) const fn smoothed(&self) -> Duration {
         Duration::from_nanos(self.smoothed)
     }
 
     /// Mean deviation from the mean.
+    #[cfg(test)]
     pub(crate) const fn var(&self) -> Duration {
         Duration::from_nanos(self.var)
     }

@@ -23,7 +23,7 @@ pub(crate) struct Cids {
     issued: u64,
     remote: [Option<Numbered>; IDS],
     retired_below: u64,
-    /// Sequence numbers that RETIRE_CONNECTION_ID has to name.
+    /// Sequence numbers that `RETIRE_CONNECTION_ID` has to name.
     retiring: [Option<u64>; IDS],
 }
 
@@ -79,7 +79,7 @@ impl Cids {
         Ok(slot.and_then(Option::take).map(|known| known.id))
     }
 
-    /// RETIRE_CONNECTION_ID of this slot reached the peer.
+    /// `RETIRE_CONNECTION_ID` of this slot reached the peer.
     pub(crate) fn on_retire_acked(&mut self, slot: usize) {
         self.retiring[slot] = None;
     }

@@ -63,6 +63,7 @@ impl ReceivedWindow {
     }
 
     /// The highest packet number received.
+    #[cfg(test)]
     pub(crate) const fn largest(&self) -> Option<u64> {
         self.expected.checked_sub(1)
     }

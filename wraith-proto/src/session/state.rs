@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::cids::Cids;
 use super::replay::ReceivedWindow;
 use crate::config::Transport;
-use crate::crypto::{HeaderKey, PacketKey, PeerId, Role, Root, Suite};
+use crate::crypto::{HeaderKey, PacketKey, PeerId, Role, Suite};
 use crate::endpoint::TimerKind;
 use crate::error::CloseReason;
 use crate::meta::{Ecn, TxMeta, Via};
@@ -34,7 +34,6 @@ pub(crate) enum Phase {
 /// Packet keys of both directions.
 pub(crate) struct Keys {
     pub(crate) suite: Suite,
-    pub(crate) root: Root,
     pub(crate) seal: alloc::boxed::Box<dyn PacketKey>,
     pub(crate) open: alloc::boxed::Box<dyn PacketKey>,
     pub(crate) seal_header: alloc::boxed::Box<dyn HeaderKey>,
@@ -91,9 +90,9 @@ impl Control {
     pub(crate) const AUTHORIZED: u32 = 2;
     pub(crate) const MAX_BI: u32 = 4;
     pub(crate) const MAX_UNI: u32 = 8;
-    /// NEW_CONNECTION_ID for the four local slots.
+    /// `NEW_CONNECTION_ID` for the four local slots.
     pub(crate) const NEW_ID: u32 = 0x10;
-    /// RETIRE_CONNECTION_ID for the four remembered sequence numbers.
+    /// `RETIRE_CONNECTION_ID` for the four remembered sequence numbers.
     pub(crate) const RETIRE_ID: u32 = 0x100;
 }
 

@@ -33,12 +33,11 @@ impl DatagramPool {
     /// Queues a datagram; `false` if there is no room.
     pub(crate) fn push(&mut self, queue: &mut DatagramQueue, data: Bytes) -> bool {
         let slot = if queue.list.len() < self.per_session { self.slab.insert(data).ok() } else { None };
-        match slot {
-            Some(slot) => self.links.push_back(&mut queue.list, slot),
-            None => {
-                queue.blocked = true;
-                false
-            }
+        if let Some(slot) = slot {
+            self.links.push_back(&mut queue.list, slot)
+        } else {
+            queue.blocked = true;
+            false
         }
     }
 

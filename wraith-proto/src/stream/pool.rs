@@ -8,7 +8,7 @@ use crate::util::{KeyTable, Links, List, RangePool, Slab};
 pub(crate) struct Bits(u8);
 
 impl Bits {
-    /// Frames: RESET_STREAM, STOP_SENDING, MAX_STREAM_DATA, STREAM_HOLES, STREAM_BLOCKED.
+    /// Frames: `RESET_STREAM`, `STOP_SENDING`, `MAX_STREAM_DATA`, `STREAM_HOLES`, `STREAM_BLOCKED`.
     pub(crate) const RESET: Self = Self(1);
     pub(crate) const STOP: Self = Self(2);
     pub(crate) const CREDIT: Self = Self(4);
@@ -91,12 +91,13 @@ impl SessionStreams {
         }
     }
 
-    pub(crate) fn has_ready(&self) -> bool {
-        self.ready.iter().any(|list| !list.is_empty())
+    /// The stream whose turn it is.
+    pub(crate) fn next_ready(&self) -> Option<u32> {
+        self.ready.iter().find_map(List::front)
     }
 
-    pub(crate) fn len(&self) -> u32 {
-        self.all.len()
+    pub(crate) fn has_ready(&self) -> bool {
+        self.ready.iter().any(|list| !list.is_empty())
     }
 }
 
@@ -207,11 +208,6 @@ impl StreamPool {
         self.refresh_ready(lists, slot);
     }
 
-    /// The stream whose turn it is.
-    pub(crate) fn next_ready(&self, lists: &SessionStreams) -> Option<u32> {
-        lists.ready.iter().find_map(List::front)
-    }
-
     /// Notes frames to send.
     pub(crate) fn want(&mut self, lists: &mut SessionStreams, slot: u32, bits: Bits) {
         self.slab[slot].pending.insert(bits);
@@ -258,11 +254,6 @@ impl StreamPool {
 
     pub(crate) fn generation(&self, slot: u32) -> u32 {
         self.slab.generation(slot)
-    }
-
-    /// The stream behind `slot` in its session's list of those with frames to send.
-    pub(crate) fn next_control(&self, slot: u32) -> Option<u32> {
-        self.control.next(slot)
     }
 
     /// Streams that can still be made.

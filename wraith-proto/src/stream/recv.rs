@@ -186,10 +186,6 @@ impl RecvHalf {
         self.credit
     }
 
-    pub(crate) fn is_paused(&self) -> bool {
-        self.paused
-    }
-
     /// Whether nothing more can come.
     pub(crate) fn is_over(&self) -> bool {
         self.reset.is_some() || (self.fin_lent && Some(self.lent) == self.final_size)

@@ -21,6 +21,7 @@ struct Chunk {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each stream")]
 enum Data {
     /// Written chunks; the first begins at `base`.
     Chunks { base: u64, chunks: Deque<Chunk, MAX_CHUNKS> },
@@ -38,6 +39,7 @@ pub(crate) struct Piece {
 
 /// The sending half of a stream.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts; RFC 9000's state diagram joins them")]
 pub(crate) struct SendHalf {
     data: Data,
     /// First byte never sent.
@@ -48,7 +50,7 @@ pub(crate) struct SendHalf {
     outstanding: u64,
     /// Offset up to which the peer lets us send.
     credit: u64,
-    /// Credit at which STREAM_BLOCKED was sent last.
+    /// Credit at which `STREAM_BLOCKED` was sent last.
     blocked_at: Option<u64>,
     finished: bool,
     fin_sent: bool,
@@ -162,14 +164,6 @@ impl SendHalf {
         self.outstanding += u64::from(len);
         self.fin_sent |= fin;
         Some(piece)
-    }
-
-    /// Gives back what `next_piece` took, when the packet could not be built.
-    pub(crate) fn shorten(&mut self, piece: Piece, len: u16) {
-        let cut = u64::from(piece.len - len);
-        self.next -= cut;
-        self.end = self.end.min(self.next);
-        self.outstanding -= cut;
     }
 
     /// A piece was acknowledged.

@@ -102,6 +102,7 @@ impl KeyTable {
     }
 
     /// Number of pairs.
+    #[cfg(test)]
     pub(crate) const fn len(&self) -> u32 {
         self.len
     }

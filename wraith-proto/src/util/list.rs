@@ -47,22 +47,6 @@ impl Links {
         self.link(list, list.tail, END, index)
     }
 
-    /// Prepends `index`; false, and no change, if it is in a list already or out of range.
-    pub(crate) fn push_front(&mut self, list: &mut List, index: u32) -> bool {
-        self.link(list, END, list.head, index)
-    }
-
-    /// Puts `index` in front of `at`, which is in `list`.
-    ///
-    /// False, and no change, if `at` is in no list, or `index` is in one already or out of range.
-    pub(crate) fn insert_before(&mut self, list: &mut List, at: u32, index: u32) -> bool {
-        if !self.contains(at) {
-            return false;
-        }
-        let prev = self.links[at as usize].prev;
-        self.link(list, prev, at, index)
-    }
-
     /// Takes the first index off `list`.
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
         let index = list.front()?;
@@ -95,6 +79,7 @@ impl Links {
     }
 
     /// The index in front of `index` in its list.
+    #[cfg(test)]
     pub(crate) fn prev(&self, index: u32) -> Option<u32> {
         self.links.get(index as usize).and_then(|link| some(link.prev))
     }
@@ -134,6 +119,7 @@ impl List {
     }
 
     /// The last index.
+    #[cfg(test)]
     pub(crate) const fn back(&self) -> Option<u32> {
         some(self.tail)
     }

@@ -199,6 +199,7 @@ impl RangePool {
 
 impl RangeSet {
     /// All bytes below this offset were received.
+    #[cfg(test)]
     pub(crate) const fn front(&self) -> u64 {
         self.front
     }

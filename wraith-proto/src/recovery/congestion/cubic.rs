@@ -204,20 +204,6 @@ impl Congestion for Cubic {
         }
     }
 
-    fn set_mtu(&mut self, mtu: u16) {
-        let untouched = self.state.ssthresh == u64::MAX && self.state.window == initial_window(self.mtu);
-        self.mtu = mtu;
-        for state in [Some(&mut self.state), self.saved.as_mut()].into_iter().flatten() {
-            state.window = state.window.max(minimum_window(mtu));
-            state.ssthresh = state.ssthresh.max(minimum_window(mtu));
-            // The curve counts in packets: one that began with another size leads elsewhere.
-            state.epoch = None;
-        }
-        if untouched {
-            self.state.window = initial_window(mtu);
-        }
-    }
-
     fn window(&self) -> u64 {
         self.state.window
     }

@@ -51,9 +51,6 @@ pub(crate) trait Congestion {
     /// All losses of the latest congestion event turned out spurious: what they changed is undone.
     fn on_spurious(&mut self);
 
-    /// The size of full packets changed.
-    fn set_mtu(&mut self, mtu: u16);
-
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
 
@@ -118,12 +115,6 @@ impl Congestion for Controller {
     fn on_spurious(&mut self) {
         match self {
             Self::Cubic(cubic) => cubic.on_spurious(),
-        }
-    }
-
-    fn set_mtu(&mut self, mtu: u16) {
-        match self {
-            Self::Cubic(cubic) => cubic.set_mtu(mtu),
         }
     }
 

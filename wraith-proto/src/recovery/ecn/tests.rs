@@ -143,21 +143,3 @@ fn after_a_probe_timeout_probes_leave_unmarked_until_an_answer() {
     assert!(answered.mark());
     assert_eq!(path.on_lost(2), EcnVerdict::Failed);
 }
-
-#[test]
-fn another_path_is_tested_anew_with_the_sessions_counts() {
-    let mut path = capable(10);
-    assert!((0..3).all(|_| path.mark()));
-    path.restart();
-    assert_eq!((0..20).filter(|_| path.mark()).count(), 10);
-    // Three of the old path and one of the new.
-    assert_eq!(path.on_ack(4, Some(counted(14, 0, 0))), EcnVerdict::None);
-    assert!(path.mark());
-
-    let mut failed = capable(10);
-    assert_eq!(failed.on_ack(0, Some(counted(10, 7, 0))), EcnVerdict::Failed);
-    failed.restart();
-    assert!(failed.mark());
-    assert_eq!(failed.on_ack(1, Some(counted(11, 7, 0))), EcnVerdict::None);
-    assert!(failed.mark());
-}

@@ -16,13 +16,13 @@ fn two_lists_share_an_arena() {
     let mut links = Links::new(4);
     let (mut a, mut b) = (List::EMPTY, List::default());
     assert!(links.push_back(&mut a, 0));
-    assert!(links.push_front(&mut a, 1));
+    assert!(links.push_back(&mut a, 1));
     assert!(links.push_back(&mut b, 2));
-    assert!(links.insert_before(&mut a, 0, 3));
-    assert_eq!(forwards(&links, &a), [1, 3, 0]);
-    assert_eq!(backwards(&links, &a), [0, 3, 1]);
+    assert!(links.push_back(&mut a, 3));
+    assert_eq!(forwards(&links, &a), [0, 1, 3]);
+    assert_eq!(backwards(&links, &a), [3, 1, 0]);
     assert_eq!(forwards(&links, &b), [2]);
-    assert!(!links.insert_before(&mut a, 1, 2), "2 is in the other list");
+    assert!(!links.push_back(&mut a, 2), "2 is in the other list");
     assert_eq!((a.len(), b.len()), (3, 1));
 }
 
@@ -33,8 +33,7 @@ fn pushing_a_linked_index_or_removing_an_unlinked_one_changes_nothing() {
     assert!(!links.remove(&mut a, 0));
     assert!(links.push_back(&mut a, 0));
     assert!(!links.push_back(&mut a, 0));
-    assert!(!links.push_front(&mut b, 0));
-    assert!(!links.insert_before(&mut a, 1, 0), "1 is in no list");
+    assert!(!links.push_back(&mut b, 0));
     assert_eq!((a.len(), b.len()), (1, 0));
     assert!(links.remove(&mut a, 0));
     assert!(!links.remove(&mut a, 0));
@@ -60,8 +59,6 @@ fn an_index_out_of_range_is_in_no_list() {
 #[derive(Clone, Debug)]
 enum Step {
     PushBack(usize, u32),
-    PushFront(usize, u32),
-    InsertBefore(u32, u32),
     PopFront(usize),
     Remove(u32),
 }
@@ -69,8 +66,6 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0..2usize, 0..12u32).prop_map(|(list, index)| Step::PushBack(list, index)),
-        (0..2usize, 0..12u32).prop_map(|(list, index)| Step::PushFront(list, index)),
-        (0..12u32, 0..12u32).prop_map(|(at, index)| Step::InsertBefore(at, index)),
         (0..2usize).prop_map(Step::PopFront),
         (0..12u32).prop_map(Step::Remove),
     ];
@@ -93,21 +88,6 @@ proptest! {
                     prop_assert_eq!(links.push_back(&mut lists[list], index), free);
                     if free {
                         model[list].push_back(index);
-                    }
-                }
-                Step::PushFront(list, index) => {
-                    let free = home(&model, index).is_none();
-                    prop_assert_eq!(links.push_front(&mut lists[list], index), free);
-                    if free {
-                        model[list].push_front(index);
-                    }
-                }
-                Step::InsertBefore(at, index) => {
-                    let (list, position) = home(&model, at).unwrap_or((0, usize::MAX));
-                    let fits = position != usize::MAX && home(&model, index).is_none();
-                    prop_assert_eq!(links.insert_before(&mut lists[list], at, index), fits);
-                    if fits {
-                        model[list].insert(position, index);
                     }
                 }
                 Step::PopFront(list) => {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::wire::{AckRepr, EcnCounts};
 use proptest::prelude::*;
-use std::{boxed::Box, format, iter, vec, vec::Vec};
+use std::{boxed::Box, format, vec, vec::Vec};
 
 const MAX: u64 = varint::MAX;
 

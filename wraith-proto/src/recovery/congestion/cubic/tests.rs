@@ -40,7 +40,7 @@ impl Path {
     }
 
     fn measure(&mut self, rtt: Duration) {
-        self.rtt.reset();
+        self.rtt = Rtt::new();
         self.rtt.sample(rtt, Duration::ZERO, Duration::ZERO, true);
     }
 
@@ -399,22 +399,6 @@ fn time_spent_limited_or_idle_does_not_move_the_window_along_the_curve() {
 }
 
 #[test]
-fn a_larger_mtu_raises_an_untouched_window_and_both_floors() {
-    let mut cubic = Cubic::new(1_200);
-    cubic.set_mtu(1_472);
-    assert_eq!(cubic.window(), 14_720);
-    let mut path = Path::reduced(RTT, 10);
-    path.send(1);
-    path.lose();
-    path.cubic.set_mtu(65_507);
-    assert_eq!((path.cubic.window(), path.cubic.ssthresh()), (131_014, 131_014));
-    assert_eq!(path.cubic.state.epoch, None);
-    // Undoing the loss does not lead below the new floor either.
-    path.cubic.on_spurious();
-    assert_eq!(path.cubic.window(), 131_014);
-}
-
-#[test]
 fn a_delay_that_stays_ends_slow_start_after_five_slower_rounds() {
     let mut path = Path::new(RTT);
     for _ in 0..3 {
@@ -449,14 +433,12 @@ fn the_enum_passes_everything_on() {
     assert_eq!((controller.window(), controller.events(), controller.in_slow_start()), (9_240, 1, false));
     controller.on_spurious();
     assert_eq!((controller.window(), controller.in_slow_start()), (13_200, true));
-    controller.set_mtu(9_000);
-    assert_eq!(controller.window(), 18_000);
 }
 
 proptest! {
     #[test]
     fn no_sequence_of_calls_leaves_the_bounds(
-        steps in proptest::collection::vec((0_u8..8, any::<u16>(), any::<u64>()), 1..200)
+        steps in proptest::collection::vec((0_u8..7, any::<u16>(), any::<u64>()), 1..200)
     ) {
         let mut path = Path::new(RTT);
         for (step, mtu, number) in steps {
@@ -471,7 +453,6 @@ proptest! {
                 }
                 4 => path.cubic.on_loss(at(path.now), number % (path.next + 1), number % 7 == 0, number % 5 == 0),
                 5 => path.cubic.on_spurious(),
-                6 => path.cubic.set_mtu(mtu.max(1_200)),
                 _ => path.measure(Duration::from_nanos(number)),
             }
             let cubic = &path.cubic;
