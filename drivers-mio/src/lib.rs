@@ -203,3 +203,8 @@ impl AsSocket for MioDriver {
 
 #[cfg(all(test, unix))]
 mod tests;
+
+/// The example of the project's front page, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct ReadMe;

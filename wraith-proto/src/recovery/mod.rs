@@ -165,6 +165,8 @@ impl Recovery {
         {
             return Err(BadAck);
         }
+        // A window that is not even half used says nothing about the path (RFC 9002 §7.8).
+        let idle_window = self.in_flight * 2 < self.controller.window();
         let raises = self.largest_acked.is_none_or(|before| before < largest);
         self.largest_acked = self.largest_acked.max(Some(largest));
         let newly = self.take_acked(now, ack, &ranges, pool, sink);
@@ -178,7 +180,8 @@ impl Recovery {
             self.pto_count = 0;
             self.probes = 0;
         }
-        self.controller.on_ack_frame_end(now, largest, self.in_flight, newly.app_limited, &self.rtt);
+        let limited = newly.app_limited || idle_window;
+        self.controller.on_ack_frame_end(now, largest, self.in_flight, limited, &self.rtt);
         Ok(())
     }
 
