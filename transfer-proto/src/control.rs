@@ -70,7 +70,7 @@ fn frame(bytes: &[u8]) -> Result<Option<(usize, usize)>, Violation> {
     let Some(head) = bytes.get(..prefix) else {
         return Ok(None);
     };
-    let len = Reader::new(head).varint().ok_or(Violation::Malformed)?;
+    let len = Reader::new(head).varint().map_err(|_| Violation::Malformed)?;
     if len == 0 || len > MAX_MESSAGE as u64 {
         return Err(Violation::MessageLength);
     }

@@ -58,16 +58,10 @@ pub use tree::{
     chunk_value,
 };
 
+pub use wraith_proto::PeerId;
+
 /// The name of this protocol in a session's list of application protocols (`PROTO §10.1`).
 pub const PROTOCOL: &[u8] = b"wraith-transfer/1";
 
 /// A content id: the plain BLAKE3 hash of the bytes.
 pub type Hash = [u8; 32];
-
-/// The Ed25519 public key of a peer.
-pub type PeerId = [u8; 32];
-
-#[cfg(test)]
-fn test_peer() -> PeerId {
-    [0x5a; 32]
-}

@@ -3,7 +3,7 @@
 mod bits;
 
 use crate::code::{Code, Violation};
-use crate::codec::{Reader, put_varint};
+use crate::codec::{Malformed, Reader, end, put_varint};
 use crate::tree::{FAN, ListId, MAX_LEVEL, MAX_SIZE};
 use crate::{CHUNK, Hash};
 use alloc::vec::Vec;
@@ -176,7 +176,7 @@ impl<'a> Message<'a> {
             FIRST_EXTENSION.. => return Ok(None),
             _ => return Err(Violation::UnknownType),
         };
-        message.map(Some).ok_or(Violation::Malformed)
+        message.map(Some).map_err(|Malformed| Violation::Malformed)
     }
 
     fn encode_body(&self, out: &mut Vec<u8>) {
@@ -234,75 +234,79 @@ fn put_list_id(out: &mut Vec<u8>, list: ListId) {
     put_varint(out, list.index);
 }
 
-fn decode_get(body: &[u8]) -> Option<Message<'_>> {
+fn decode_get(body: &[u8]) -> Result<Message<'_>, Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
-    let kind = Kind::from_byte(body.u8()?)?;
-    let (hash, token) = (body.array()?, body.array()?);
-    body.end(Message::Get { transfer, kind, hash, token })
+    let kind = Kind::from_byte(body.u8()?).ok_or(Malformed)?;
+    let (hash, token) = (*body.array()?, *body.array()?);
+    end(body, Message::Get { transfer, kind, hash, token })
 }
 
-fn decode_offer(body: &[u8]) -> Option<Message<'_>> {
+fn decode_offer(body: &[u8]) -> Result<Message<'_>, Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
-    let size = body.varint().filter(|size| *size <= MAX_SIZE)?;
+    let size = body.varint()?;
     let complete = match body.u8()? {
         0 => false,
         1 => true,
-        _ => return None,
+        _ => return Err(Malformed),
     };
     let top = body.rest();
     // More than one chunk has a list under the content id, anything smaller has none.
     let fits = if size > CHUNK as u64 { is_list(top) } else { top.is_empty() };
-    fits.then_some(Message::Offer { transfer, size, complete, top })
+    if fits && size <= MAX_SIZE {
+        Ok(Message::Offer { transfer, size, complete, top })
+    } else {
+        Err(Malformed)
+    }
 }
 
-fn decode_get_list(body: &[u8]) -> Option<Message<'_>> {
+fn decode_get_list(body: &[u8]) -> Result<Message<'_>, Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
     let list = decode_list_id(&mut body)?;
-    body.end(Message::GetList { transfer, list })
+    end(body, Message::GetList { transfer, list })
 }
 
-fn decode_list(body: &[u8]) -> Option<Message<'_>> {
+fn decode_list(body: &[u8]) -> Result<Message<'_>, Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
     let list = decode_list_id(&mut body)?;
     let values = body.rest();
-    is_list(values).then_some(Message::List { transfer, list, values })
+    if is_list(values) { Ok(Message::List { transfer, list, values }) } else { Err(Malformed) }
 }
 
-fn decode_list_id(body: &mut Reader<'_>) -> Option<ListId> {
-    let level = body.u8().filter(|level| (1..=MAX_LEVEL).contains(level))?;
-    Some(ListId { level, index: body.varint()? })
+fn decode_list_id(body: &mut Reader<'_>) -> Result<ListId, Malformed> {
+    let (level, index) = (body.u8()?, body.varint()?);
+    if (1..=MAX_LEVEL).contains(&level) { Ok(ListId { level, index }) } else { Err(Malformed) }
 }
 
-fn decode_want(body: &[u8]) -> Option<Message<'_>> {
+fn decode_want(body: &[u8]) -> Result<Message<'_>, Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
     let first = body.varint()?;
-    let chunks = ChunkBits::from_bytes(first, body.rest())?;
-    Some(Message::Want { transfer, chunks })
+    let chunks = ChunkBits::from_bytes(first, body.rest()).ok_or(Malformed)?;
+    Ok(Message::Want { transfer, chunks })
 }
 
-fn decode_done(body: &[u8]) -> Option<Message<'_>> {
+fn decode_done(body: &[u8]) -> Result<Message<'_>, Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
-    let hash = body.array()?;
-    body.end(Message::Done { transfer, hash })
+    let hash = *body.array()?;
+    end(body, Message::Done { transfer, hash })
 }
 
-fn decode_done_ack(body: &[u8]) -> Option<Message<'_>> {
+fn decode_done_ack(body: &[u8]) -> Result<Message<'_>, Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
-    body.end(Message::DoneAck { transfer })
+    end(body, Message::DoneAck { transfer })
 }
 
-fn decode_code(body: &[u8]) -> Option<(u32, Code)> {
+fn decode_code(body: &[u8]) -> Result<(u32, Code), Malformed> {
     let mut body = Reader::new(body);
     let transfer = body.varint32()?;
     let code = Code(body.varint32()?);
-    body.end((transfer, code))
+    end(body, (transfer, code))
 }
 
 fn is_list(values: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Tickets: everything a receiver needs, in one word (`PROTO §11`).
 
-use crate::codec::{Reader, put_varint};
+use crate::codec::{Malformed, Reader, end, put_varint};
 use crate::message::{Kind, Token};
 use crate::name::{MAX_NAME, NameRules, check_name_for};
 use crate::tree::MAX_SIZE;
@@ -57,7 +57,7 @@ impl Ticket {
         put_varint(&mut bytes, self.size);
         bytes.push(self.name.len() as u8);
         bytes.extend_from_slice(self.name.as_bytes());
-        bytes.extend_from_slice(&self.peer);
+        bytes.extend_from_slice(&self.peer.0);
         bytes.extend_from_slice(&self.token);
         bytes.push(self.addresses.len() as u8);
         for address in &self.addresses {
@@ -77,32 +77,30 @@ impl Ticket {
             return Err(TicketError::Damaged);
         }
         let mut body = Reader::new(body);
-        if body.u8() != Some(VERSION) {
+        if body.u8() != Ok(VERSION) {
             return Err(TicketError::Version);
         }
         let ticket = Self::decode_fields(&mut body)?;
-        body.end(()).ok_or(TicketError::Malformed)?;
+        end(body, ())?;
         ticket.check()?;
         Ok(ticket)
     }
 
     fn decode_fields(body: &mut Reader<'_>) -> Result<Self, TicketError> {
-        let malformed = TicketError::Malformed;
-        let kind = Kind::from_byte(body.u8().ok_or(malformed)?).ok_or(TicketError::Kind)?;
-        let hash = body.array().ok_or(malformed)?;
-        let size = body.varint().ok_or(malformed)?;
-        let len = body.u8().ok_or(malformed)?;
-        let name = body.take(usize::from(len)).ok_or(malformed)?;
-        let name = core::str::from_utf8(name).map_err(|_| TicketError::Name)?;
-        let peer = body.array().ok_or(malformed)?;
-        let token = body.array().ok_or(malformed)?;
-        let count = usize::from(body.u8().ok_or(malformed)?);
+        let kind = Kind::from_byte(body.u8()?).ok_or(TicketError::Kind)?;
+        let hash = *body.array()?;
+        let size = body.varint()?;
+        let len = body.u8()?;
+        let name = core::str::from_utf8(body.take(usize::from(len))?).map_err(|_| TicketError::Name)?;
+        let peer = PeerId(*body.array()?);
+        let token = *body.array()?;
+        let count = usize::from(body.u8()?);
         if count > MAX_ADDRESSES {
             return Err(TicketError::TooManyAddresses);
         }
         let mut addresses = Vec::with_capacity(count);
         for _ in 0..count {
-            addresses.push(take_address(body).ok_or(malformed)?);
+            addresses.push(take_address(body)?);
         }
         Ok(Self { kind, hash, size, name: String::from(name), peer, token, addresses })
     }
@@ -112,6 +110,7 @@ impl Ticket {
         if self.size > MAX_SIZE {
             return Err(TicketError::Size);
         }
+        self.peer.validate().map_err(|_| TicketError::Peer)?;
         check_name_for(&self.name, NameRules::Wire).map_err(|_| TicketError::Name)?;
         if self.addresses.len() > MAX_ADDRESSES {
             return Err(TicketError::TooManyAddresses);
@@ -189,6 +188,12 @@ impl fmt::Display for TicketError {
 
 impl core::error::Error for TicketError {}
 
+impl From<Malformed> for TicketError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
 fn checksum(body: &[u8]) -> [u8; CHECKSUM] {
     let [a, b, c, d, ..] = blake3::derive_key("WRAITH v1 ticket checksum", body);
     [a, b, c, d]
@@ -208,13 +213,13 @@ fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
     out.extend_from_slice(&address.port().to_be_bytes());
 }
 
-fn take_address(body: &mut Reader<'_>) -> Option<SocketAddr> {
+fn take_address(body: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
     let ip = match body.u8()? {
-        4 => IpAddr::V4(Ipv4Addr::from(body.array::<4>()?)),
-        6 => IpAddr::V6(Ipv6Addr::from(body.array::<16>()?)),
-        _ => return None,
+        4 => IpAddr::V4(Ipv4Addr::from(*body.array::<4>()?)),
+        6 => IpAddr::V6(Ipv6Addr::from(*body.array::<16>()?)),
+        _ => return Err(Malformed),
     };
-    Some(SocketAddr::new(ip, u16::from_be_bytes(body.array()?)))
+    Ok(SocketAddr::new(ip, body.u16()?))
 }
 
 fn is_reachable(address: &SocketAddr) -> bool {

@@ -2,6 +2,7 @@ use super::*;
 use alloc::string::ToString;
 use alloc::vec;
 use proptest::prelude::*;
+use wraith_proto::Identity;
 
 fn ticket() -> Ticket {
     Ticket {
@@ -9,7 +10,7 @@ fn ticket() -> Ticket {
         hash: *blake3::hash(b"content").as_bytes(),
         size: 1_234_567,
         name: String::from("holiday.tar"),
-        peer: crate::test_peer(),
+        peer: Identity::from_seed([7; 32]).peer_id(),
         token: *b"sixteen byte key",
         addresses: vec!["192.0.2.7:4433".parse().unwrap(), "[2001:db8::7]:4433".parse().unwrap()],
     }
@@ -36,7 +37,7 @@ fn a_ticket_has_the_bytes_that_the_document_shows() {
     bytes.extend(ticket.hash);
     bytes.extend([0x80, 0x12, 0xd6, 0x87, 11]);
     bytes.extend(b"holiday.tar");
-    bytes.extend(ticket.peer);
+    bytes.extend(ticket.peer.0);
     bytes.extend(ticket.token);
     bytes.extend([2, 4, 192, 0, 2, 7, 0x11, 0x51, 6, 0x20, 0x01, 0x0d, 0xb8]);
     bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0x11, 0x51]);
@@ -92,6 +93,10 @@ fn a_right_checksum_does_not_excuse_wrong_fields() {
     assert_eq!(changed(name + 1, b'/'), Err(TicketError::Name));
     assert_eq!(changed(name + 1, b'\n'), Err(TicketError::Name));
     assert_eq!(changed(name + 1, 0xff), Err(TicketError::Name), "not UTF-8");
+    let peer = name + 1 + 11;
+    let mut bytes = good.clone();
+    bytes[peer..peer + 32].fill(0);
+    assert_eq!(text(&bytes).parse::<Ticket>(), Err(TicketError::Peer), "of small order");
     assert_eq!(changed(addresses, 9), Err(TicketError::TooManyAddresses));
     assert_eq!(changed(addresses, 3), Err(TicketError::Malformed));
     assert_eq!(changed(addresses, 1), Err(TicketError::Malformed));
@@ -120,6 +125,7 @@ fn limits_hold_at_their_edges_for_writers_too() {
 
     let refused = |ticket: Ticket, error| assert_eq!(ticket.encode(), Err(error));
     refused(Ticket { size: MAX_SIZE + 1, ..edge.clone() }, TicketError::Size);
+    refused(Ticket { peer: PeerId([0xff; 32]), ..edge.clone() }, TicketError::Peer);
     refused(Ticket { name: "x".repeat(256), ..edge.clone() }, TicketError::Name);
     for name in ["", "..", "../name", "a\\b", "a\u{1b}b"] {
         refused(Ticket { name: String::from(name), ..edge.clone() }, TicketError::Name);
