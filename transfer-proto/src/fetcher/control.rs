@@ -91,6 +91,10 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
 
     fn on_offer(&mut self, source: S, transfer: u32, fetch: FetchId, offer: &Offer<'_>) {
         let size = offer.size;
+        if self.contents.get(&fetch).is_some_and(|content| content.confirmed) {
+            self.confirm_late(source, transfer, fetch);
+            return;
+        }
         if let Err((why, code)) = self.judge_offer(fetch, offer) {
             if why == EndReason::BadList {
                 self.stats.bad_lists += 1;
@@ -121,6 +125,17 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
             let _ = verifier.accept(top, offer.top);
         }
         self.report_completion(fetch);
+    }
+
+    /// All was done before the source answered: it hears of that instead of wants.
+    fn confirm_late(&mut self, source: S, transfer: u32, fetch: FetchId) {
+        let hash = self.contents.get(&fetch).map(|content| content.request.hash);
+        if let (Some(hash), Some(state)) = (hash, self.sources.get_mut(&source))
+            && let Some(ask) = state.ask_mut(transfer)
+        {
+            ask.state = State::Confirming;
+            state.writer.push(&Message::Done { transfer, hash });
+        }
     }
 
     /// Whether an offer can be that of the content, as far as it can be known before the last chunk.

@@ -61,6 +61,8 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
     }
 
     /// Begins a content; [`Fetcher::ask`] then says from whom.
+    ///
+    /// Each costs a look whenever a buffer comes free: begin a folder's files as their turn comes.
     pub fn fetch(&mut self, request: Request) -> FetchId {
         let id = FetchId(self.next);
         self.next = self.next.wrapping_add(1);
@@ -138,7 +140,8 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
             let Some(ask) = state.asks.iter_mut().find(|ask| ask.fetch == fetch) else {
                 continue;
             };
-            if ask.state != State::Confirming {
+            // Who has not answered yet is told when the offer comes.
+            if matches!(ask.state, State::Offered { .. }) {
                 ask.state = State::Confirming;
                 let transfer = ask.transfer;
                 state.writer.push(&Message::Done { transfer, hash });
