@@ -302,7 +302,7 @@ fn a_source_that_answers_after_all_is_done_is_told_so() {
     let refused = FetchEvent::SourceEnded { fetch, source: 2, why: EndReason::Refused(Code::NOT_FOUND) };
     assert_eq!(
         client.events[client.events.len() - 2..],
-        [FetchEvent::Acknowledged { fetch, source: 1 }, refused]
+        [refused, FetchEvent::Acknowledged { fetch, source: 1 }]
     );
     assert!(matches!(servers[1].events[..], [_, ProviderEvent::Confirmed { .. }]));
     assert!(servers[1].opened.is_empty());
