@@ -112,7 +112,7 @@ fn send_wants<S: Copy + Ord>(sources: &mut BTreeMap<S, Source>, fetch: FetchId, 
         };
         let mut open: Option<ChunkBits> = None;
         for (_, chunk) in picks.iter().filter(|(picked, _)| picked == source) {
-            let fits = open.as_mut().is_some_and(|chunks| *chunk > chunks.last() && chunks.insert(*chunk));
+            let fits = open.as_mut().is_some_and(|chunks| chunks.insert(*chunk));
             if !fits && let Some(chunks) = open.replace(ChunkBits::of(*chunk)) {
                 state.writer.push(&Message::Want { transfer, chunks });
             }

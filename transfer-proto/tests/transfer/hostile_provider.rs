@@ -178,6 +178,23 @@ fn a_wrong_lower_list_ends_the_source() {
 
     let again = Message::List { transfer: 0, list: asked[1], values: &good };
     assert_eq!(victim.says(&again), Ok(()), "late words of an ended transfer are no fault");
+
+    // What it owed is asked of the next one, and each list counts once.
+    let (tree, fetch) = (victim.tree.clone(), victim.fetch);
+    victim.fetcher.add_source(1);
+    victim.fetcher.ask(fetch, 1, TOKEN).unwrap();
+    let offer = Message::Offer { transfer: 0, size: tree.size(), complete: true, top: tree.top_list() };
+    victim.fetcher.handle_control(1, &encoded(&offer)).unwrap();
+    let mut again = Vec::new();
+    each_message(&control_of(&mut victim.fetcher, 1), |message| {
+        if let Message::GetList { list, .. } = message {
+            again.push(list);
+        }
+    });
+    assert_eq!(again, asked);
+    let list = encoded(&Message::List { transfer: 0, list: again[0], values: tree.list(again[0]).unwrap() });
+    assert_eq!(victim.fetcher.handle_control(1, &list), Ok(()));
+    assert_eq!(victim.fetcher.handle_control(1, &list), Err(Violation::Unsolicited));
 }
 
 /// PROTO §10.6, §10.9
@@ -404,6 +421,20 @@ fn a_refusal_and_an_incomplete_source_end_the_source_alone() {
     }
     victim.fetcher.cancel(fetch, Code::STOPPED);
     assert_eq!(victim.fetcher.ask(fetch, 0, TOKEN), Err(AskError::UnknownFetch));
+}
+
+#[test]
+fn a_stream_that_has_not_told_its_chunk_holds_one_buffer_not_two() {
+    let mut victim = Victim::asking(20 * CHUNK);
+    victim.offer().unwrap();
+    assert_eq!(victim.wants().len(), 8);
+    assert_eq!(victim.fetcher.on_stream_data(0, 1, 500, &[1; 100], false), Ok(()));
+    let last = victim.chunk(19).to_vec();
+    assert_eq!(victim.delivers(2, 19, &last), Ok(()));
+    assert_eq!(victim.wants(), [0; 0], "the chunk is not written yet");
+    let ready = victim.fetcher.poll_ready().unwrap();
+    victim.fetcher.written(ready);
+    assert_eq!(victim.wants(), [7]);
 }
 
 #[test]
