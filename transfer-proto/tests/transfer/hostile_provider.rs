@@ -196,6 +196,29 @@ fn a_wrong_lower_list_ends_the_source() {
     assert_eq!(victim.fetcher.handle_control(1, &list), Err(Violation::Unsolicited));
 }
 
+/// PROTO §10.16
+#[test]
+fn the_lists_that_a_lost_source_owed_are_asked_of_another() {
+    let values = (0..1500u64).map(|at| [at as u8; 32]).collect();
+    let tree = Tree::from_values(1500 * CHUNK as u64, values).unwrap();
+    let mut victim = Victim::asking_for(Request::new(Kind::File, tree.hash()), tree.clone(), Vec::new());
+    victim.offer().unwrap();
+    victim.fetcher.add_source(1);
+    victim.fetcher.ask(victim.fetch, 1, TOKEN).unwrap();
+    let offer = Message::Offer { transfer: 0, size: tree.size(), complete: true, top: tree.top_list() };
+    victim.fetcher.handle_control(1, &encoded(&offer)).unwrap();
+    let mut asked = [Vec::new(), Vec::new()];
+    for (source, asked) in asked.iter_mut().enumerate() {
+        each_message(&control_of(&mut victim.fetcher, source as u8), |message| {
+            if let Message::GetList { list, .. } = message {
+                asked.push(list.index);
+            }
+        });
+        victim.fetcher.remove_source(0);
+    }
+    assert_eq!(asked, [[1, 0], [1, 0]]);
+}
+
 /// PROTO §10.6, §10.9
 #[test]
 fn a_size_that_is_wrong_impossible_or_too_large_is_refused() {
