@@ -221,7 +221,7 @@ impl<S: Copy + Ord> Provider<S> {
         self.sessions.get_mut(&session)?.next_delivery()
     }
 
-    /// The last byte of `delivery` was put in a packet: another may begin.
+    /// The last byte of `delivery` was put in a packet, or the receiver stopped its stream: another may begin.
     pub fn on_pulled(&mut self, session: S, delivery: &Delivery) {
         if let Some(state) = self.sessions.get_mut(&session) {
             state.on_pulled(delivery);
