@@ -1,0 +1,295 @@
+//! Nothing allocates per packet: the counting allocator sees a handshake and then silence.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use wraith_proto::{
+    DatagramError, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId, WriteError,
+};
+use wraith_sim::alloc::{Counting, Counts, measure};
+use wraith_sim::{Host, LinkConfig, Pair, PairConfig, Side};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting::new();
+
+/// Packets each way that must pass without an allocation.
+const PACKETS: u64 = 100_000;
+
+/// Virtual time in which every run here is done many times over.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// 100 Mbit/s and 4 ms each way, with memory for all that can be in flight.
+fn link() -> LinkConfig {
+    LinkConfig::perfect()
+        .with_latency(Duration::from_millis(4))
+        .with_rate(Some(100_000_000))
+        .with_queue_bytes(200_000)
+        .with_slots(4096)
+}
+
+/// Bytes of which every piece of 256 differs from its neighbours, in memory that clones share.
+fn shared_bytes(len: usize) -> Bytes {
+    let bytes: Bytes = (0..len).map(|at| (at ^ (at >> 8)) as u8).collect::<Vec<_>>().into();
+    // The first clone makes the reference count.
+    drop(bytes.clone());
+    bytes
+}
+
+/// Sends datagrams of all sizes as fast as the session takes them.
+struct Chatter {
+    data: Bytes,
+    session: Option<SessionHandle>,
+    blocked: bool,
+    sent: u64,
+    received: u64,
+    refusals: u64,
+}
+
+impl Chatter {
+    fn new() -> Self {
+        let data = shared_bytes(1024);
+        Self { data, session: None, blocked: false, sent: 0, received: 0, refusals: 0 }
+    }
+}
+
+impl Host for Chatter {
+    fn on_payload(&mut self, _: Instant, payload: Payload<'_>) {
+        if let Payload::Datagram { data, .. } = payload {
+            assert_eq!(data, &self.data[..data.len()]);
+            self.received += 1;
+        }
+    }
+
+    fn on_event(&mut self, _: Instant, _: &mut Endpoint, session: SessionHandle, event: Event) {
+        match event {
+            Event::Connected => self.session = Some(session),
+            Event::DatagramsUnblocked => self.blocked = false,
+            _ => {}
+        }
+    }
+
+    fn on_turn(&mut self, _: Instant, endpoint: &mut Endpoint) {
+        let Some(mut session) = self.session.and_then(|session| endpoint.session(session)) else { return };
+        while !self.blocked {
+            let len = 1 + self.sent as usize % self.data.len();
+            match session.send_datagram(self.data.slice(..len)) {
+                Ok(()) => self.sent += 1,
+                Err(error) => {
+                    assert_eq!(error, DatagramError::Blocked);
+                    self.blocked = true;
+                    self.refusals += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Source for Chatter {
+    fn fill(&mut self, _: SessionHandle, _: StreamId, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
+
+/// Sends one stream after the other of each kind: lent, filled, and written in chunks.
+struct Streamer {
+    content: Bytes,
+    session: Option<SessionHandle>,
+    open: [Option<Sending>; 3],
+    delivered: u64,
+    received_bytes: u64,
+    received_ends: u64,
+    filled: u64,
+    lent: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Sending {
+    stream: StreamId,
+    written: usize,
+    blocked: bool,
+}
+
+const LENT: usize = 0;
+const FILLED: usize = 1;
+const CHUNKS: usize = 2;
+const CHUNK: usize = 10_000;
+
+impl Streamer {
+    fn new() -> Self {
+        Self {
+            content: shared_bytes(500_000),
+            session: None,
+            open: [None; 3],
+            delivered: 0,
+            received_bytes: 0,
+            received_ends: 0,
+            filled: 0,
+            lent: 0,
+        }
+    }
+
+    fn kind(&self, stream: StreamId) -> Option<usize> {
+        self.open.iter().position(|sending| sending.is_some_and(|sending| sending.stream == stream))
+    }
+}
+
+impl Host for Streamer {
+    fn on_payload(&mut self, _: Instant, payload: Payload<'_>) {
+        if let Payload::Stream { offset, data, fin, .. } = payload {
+            assert_eq!(data, &self.content[offset as usize..][..data.len()]);
+            self.received_bytes += data.len() as u64;
+            self.received_ends += u64::from(fin);
+        }
+    }
+
+    fn on_event(&mut self, _: Instant, _: &mut Endpoint, session: SessionHandle, event: Event) {
+        match event {
+            Event::Connected => self.session = Some(session),
+            Event::Delivered(stream) => {
+                if let Some(kind) = self.kind(stream) {
+                    self.open[kind] = None;
+                    self.delivered += 1;
+                }
+            }
+            Event::Writable(stream) => {
+                let sending = self.open[CHUNKS].as_mut().filter(|sending| sending.stream == stream);
+                sending.expect("only the written stream blocks").blocked = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn on_turn(&mut self, _: Instant, endpoint: &mut Endpoint) {
+        let Some(mut session) = self.session.and_then(|session| endpoint.session(session)) else { return };
+        for (kind, place) in self.open.iter_mut().enumerate() {
+            let sending = place.get_or_insert_with(|| {
+                let stream = session.open(if kind == LENT { Dir::Bi } else { Dir::Uni }).unwrap();
+                if kind != CHUNKS {
+                    session.attach(stream, self.content.len() as u64).unwrap();
+                }
+                Sending { stream, written: 0, blocked: kind != CHUNKS }
+            });
+            while !sending.blocked {
+                let end = (sending.written + CHUNK).min(self.content.len());
+                match session.write(sending.stream, self.content.slice(sending.written..end)) {
+                    Ok(()) => sending.written = end,
+                    Err(error) => {
+                        assert_eq!(error, WriteError::Blocked);
+                        sending.blocked = true;
+                    }
+                }
+                if sending.written == self.content.len() {
+                    session.finish(sending.stream).unwrap();
+                    sending.blocked = true;
+                }
+            }
+        }
+    }
+}
+
+impl Source for Streamer {
+    fn fill(&mut self, _: SessionHandle, _: StreamId, offset: u64, buf: &mut [u8]) -> usize {
+        self.filled += 1;
+        buf.copy_from_slice(&self.content[offset as usize..][..buf.len()]);
+        buf.len()
+    }
+
+    fn lend(&mut self, _: SessionHandle, stream: StreamId, offset: u64, len: usize) -> Option<&[u8]> {
+        let lends = self.kind(stream) == Some(LENT);
+        self.lent += u64::from(lends);
+        lends.then(|| &self.content[offset as usize..][..len])
+    }
+}
+
+fn opened<L: Host, R: Host>(pair: &Pair<L, R>) -> (u64, u64) {
+    (pair.left.endpoint.stats().packets_opened, pair.right.endpoint.stats().packets_opened)
+}
+
+#[test]
+fn a_hundred_thousand_datagrams_each_way_allocate_nothing() {
+    let config = PairConfig::new(1).with_link(link());
+    let mut pair = Pair::with_hosts(config, Chatter::new(), Chatter::new());
+    pair.connect();
+    pair.run_for(Duration::from_secs(2));
+    let (left, right) = (pair.left.host.received, pair.right.host.received);
+
+    let (done, counts) = measure(|| {
+        pair.run_until(
+            |pair| pair.left.host.received >= left + PACKETS && pair.right.host.received >= right + PACKETS,
+            LIMIT,
+        )
+    });
+    assert!(done, "{} and {} datagrams", pair.left.host.received, pair.right.host.received);
+    assert_eq!(counts, Counts::default());
+    assert!(pair.left.host.refusals > 100, "the queue was full again and again");
+}
+
+#[test]
+fn streams_both_ways_over_a_lossy_link_allocate_nothing() {
+    let config = PairConfig::new(2).with_link(link().with_loss(5_000));
+    let mut pair = Pair::with_hosts(config, Streamer::new(), Streamer::new());
+    pair.connect();
+    pair.run_for(Duration::from_secs(2));
+    let before = opened(&pair);
+    let (delivered, lost) = (pair.left.host.delivered, pair.left.endpoint.stats().packets_lost);
+
+    let (done, counts) = measure(|| {
+        pair.run_until(
+            |pair| {
+                let now = opened(pair);
+                now.0 >= before.0 + PACKETS && now.1 >= before.1 + PACKETS
+            },
+            LIMIT,
+        )
+    });
+    let after = opened(&pair);
+    assert!(done, "{before:?} to {after:?} packets");
+    assert_eq!(counts, Counts::default());
+    let left = &pair.left.host;
+    assert!(left.delivered - delivered >= 60, "{} streams", left.delivered - delivered);
+    assert!(left.lent > 1000 && left.filled > 1000, "{} lent, {} filled", left.lent, left.filled);
+    assert!(pair.left.endpoint.stats().packets_lost - lost > 200);
+    assert!(pair.right.host.received_ends >= left.delivered);
+    assert!(pair.link(Side::Right).counters().lost > 200);
+}
+
+#[test]
+fn a_handshake_allocates_a_bounded_amount_and_gives_it_back() {
+    let mut pair = Pair::with_hosts(PairConfig::new(3).with_link(link()), Quiet, Quiet);
+    for round in 0..20 {
+        let (left, begun) = measure(|| pair.connect().0);
+        println!("{begun:?}");
+        assert!(begun.allocations <= MAX_ALLOCATIONS, "{begun:?}");
+        assert!(begun.bytes <= MAX_BYTES, "{begun:?}");
+
+        let ((), ended) = measure(|| {
+            let now = pair.now();
+            pair.left.endpoint.session(left).unwrap().close(now, 0);
+            pair.run_for(Duration::from_secs(60));
+        });
+        assert_eq!((pair.left.endpoint.sessions(), pair.right.endpoint.sessions()), (0, 0));
+        assert_eq!(ended.allocations, 0);
+        let freed = begun.deallocations + ended.deallocations;
+        assert_eq!(freed, begun.allocations, "round {round}");
+    }
+}
+
+/// Calls of the allocator in one handshake, both ends together.
+const MAX_ALLOCATIONS: u64 = 64;
+/// Bytes that they ask for.
+const MAX_BYTES: u64 = 32_768;
+
+/// Does nothing.
+struct Quiet;
+
+impl Host for Quiet {
+    fn on_payload(&mut self, _: Instant, _: Payload<'_>) {}
+
+    fn on_event(&mut self, _: Instant, _: &mut Endpoint, _: SessionHandle, _: Event) {}
+}
+
+impl Source for Quiet {
+    fn fill(&mut self, _: SessionHandle, _: StreamId, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
