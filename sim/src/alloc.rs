@@ -63,6 +63,11 @@ pub fn global_counts() -> Counts {
     }
 }
 
+/// Bytes that this thread has asked for and not given back since it began; negative if it freed others' blocks.
+pub fn live_bytes() -> i64 {
+    LIVE.try_with(Cell::get).unwrap_or(0)
+}
+
 /// Runs `work` and says what this thread allocated meanwhile.
 ///
 /// # Panics
@@ -83,12 +88,14 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     // Constant and without a destructor, so that using it cannot allocate.
     static LOCAL: Cell<Counts> = const { Cell::new(Counts::ZERO) };
+    static LIVE: Cell<i64> = const { Cell::new(0) };
 }
 
-fn note(allocations: u64, deallocations: u64, bytes: u64) {
+fn note(allocations: u64, deallocations: u64, bytes: u64, freed: u64) {
     ALLOCATIONS.fetch_add(allocations, Ordering::Relaxed);
     DEALLOCATIONS.fetch_add(deallocations, Ordering::Relaxed);
     BYTES.fetch_add(bytes, Ordering::Relaxed);
+    let _ = LIVE.try_with(|live| live.set(live.get() + bytes as i64 - freed as i64));
     // A thread that is ending has no cell any more; the global counters still see it.
     let _ = LOCAL.try_with(|cell| {
         let old = cell.get();
@@ -104,25 +111,25 @@ fn note(allocations: u64, deallocations: u64, bytes: u64) {
 // counting touches no memory of the blocks and does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(1, 0, layout.size() as u64);
+        note(1, 0, layout.size() as u64, 0);
         // SAFETY: the caller promises a layout of nonzero size, as `System` asks.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(1, 0, layout.size() as u64);
+        note(1, 0, layout.size() as u64, 0);
         // SAFETY: the caller promises a layout of nonzero size, as `System` asks.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        note(0, 1, 0);
+        note(0, 1, 0, layout.size() as u64);
         // SAFETY: the caller promises that `block` came from this allocator, so from `System`, with `layout`.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        note(1, 1, new_size as u64);
+        note(1, 1, new_size as u64, layout.size() as u64);
         // SAFETY: the caller promises that `block` came from `System` with `layout`, and a valid new size.
         unsafe { System.realloc(block, layout, new_size) }
     }

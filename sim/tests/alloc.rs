@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use wraith_proto::{Ecn, Instant, RxMeta, Via};
-use wraith_sim::alloc::{Counting, Counts, counts, global_counts, measure};
+use wraith_sim::alloc::{Counting, Counts, counts, global_counts, live_bytes, measure};
 use wraith_sim::{Link, LinkConfig};
 
 #[global_allocator]
@@ -34,6 +34,17 @@ fn allocations_reallocations_and_deallocations_are_counted() {
 
     let ((), freed) = measure(move || drop(block));
     assert_eq!(freed, Counts { allocations: 0, deallocations: 1, bytes: 0 });
+}
+
+#[test]
+fn live_bytes_are_those_that_were_not_given_back() {
+    let before = live_bytes();
+    let mut block = Vec::<u8>::with_capacity(100);
+    assert_eq!(live_bytes() - before, 100);
+    block.reserve_exact(200);
+    assert_eq!(live_bytes() - before, 200);
+    drop(block);
+    assert_eq!(live_bytes(), before);
 }
 
 #[test]

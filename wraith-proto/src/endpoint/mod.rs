@@ -43,6 +43,9 @@ const IDS_PER_SESSION: u32 = 4;
 /// Answers without state that wait to be sent.
 const ANSWERS: usize = 64;
 
+/// Bytes of a session's four boxed keys, with the default provider.
+const KEYS: usize = 128;
+
 /// How much work one call may do: sessions for timers, datagrams for sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget(pub u32);
@@ -339,6 +342,7 @@ pub(crate) const fn memory(limits: &Limits) -> usize {
     let sessions = limits.sessions as usize;
     size_of::<Endpoint>()
         + Slab::<SessionState>::memory(sessions)
+        + sessions * KEYS
         + KeyTable::memory(routes(limits) as usize)
         + KeyTable::memory(sessions)
         + Handshakes::memory(limits.handshakes)
