@@ -95,7 +95,7 @@ fn note(allocations: u64, deallocations: u64, bytes: u64, freed: u64) {
     ALLOCATIONS.fetch_add(allocations, Ordering::Relaxed);
     DEALLOCATIONS.fetch_add(deallocations, Ordering::Relaxed);
     BYTES.fetch_add(bytes, Ordering::Relaxed);
-    let _ = LIVE.try_with(|live| live.set(live.get() + bytes as i64 - freed as i64));
+    let _ = LIVE.try_with(|live| live.set(live.get() + bytes.cast_signed() - freed.cast_signed()));
     // A thread that is ending has no cell any more; the global counters still see it.
     let _ = LOCAL.try_with(|cell| {
         let old = cell.get();
