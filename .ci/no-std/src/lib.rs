@@ -14,7 +14,7 @@ use core::ptr::null_mut;
 
 use wraith_proto::{
     Budget, Config, Dir, Ecn, Endpoint, Event, Identity, Instant, Limits, NoSource, OneShot, Payload, Peer,
-    Policy, Progress, RxMeta, TxStatus, Via,
+    Policy, Progress, RxMeta, Via,
 };
 
 /// Makes an endpoint. Exported, like the verbs below, so that nothing beneath them is left out of the library.
