@@ -208,3 +208,8 @@ mod tests;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct ReadMe;
+
+/// The code of the guide to embedding, as tests. It registers descriptors, which Windows has none of.
+#[cfg(all(doctest, unix))]
+#[doc = include_str!("../../docs/EMBEDDING.md")]
+struct Embedding;
