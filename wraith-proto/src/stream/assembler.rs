@@ -5,9 +5,9 @@ use alloc::vec;
 
 /// Puts the pieces of one stream in order, in a buffer of fixed size that the application owns.
 ///
-/// Stream data is lent in the order of arrival. A reader that wants order keeps an assembler per stream, lets
-/// the peer send no further than [`Assembler::limit`] (`Session::grant` with `Transport::manual_credit`, or a
-/// window of at most the capacity), and loses nothing: a piece that does not fit is refused and comes again.
+/// Stream data is lent in the order of arrival. A reader that wants order keeps an assembler per stream and lets the
+/// peer send no further than [`Assembler::limit`]: `Session::grant` with `Transport::manual_credit`, and a
+/// `Transport::stream_window` of at most the capacity. What the credit allows always fits.
 #[derive(Debug)]
 pub struct Assembler {
     buffer: Box<[u8]>,
@@ -32,7 +32,7 @@ impl Assembler {
     }
 
     /// Takes the piece at `offset` whole; `false` if a part of it lies beyond [`Assembler::limit`].
-    #[must_use = "a piece that was not taken must be refused"]
+    #[must_use = "a piece that was not taken is lost: the credit was larger than the capacity"]
     pub fn insert(&mut self, offset: u64, data: &[u8]) -> bool {
         let Some(end) = offset.checked_add(data.len() as u64) else { return false };
         if end > self.limit() {
