@@ -35,8 +35,26 @@ struct Draft<'a> {
     /// A frame asks for an acknowledgement.
     asks: bool,
     acked: Option<u64>,
+    /// There is no record to remember the packet by.
+    unrecorded: bool,
     /// An attached stream's piece that fills the rest of the packet: it may be sealed from where it lies.
     tail: Option<Tail>,
+}
+
+/// What is remembered of a draft.
+struct Memo {
+    asks: bool,
+    acked: Option<u64>,
+    ect: bool,
+    unrecorded: bool,
+    frames: Vec<SentFrame, MAX_FRAMES>,
+}
+
+impl Memo {
+    fn take(draft: &mut Draft<'_>, ect: bool) -> Self {
+        let frames = core::mem::take(&mut draft.sent);
+        Self { asks: draft.asks, acked: draft.acked, ect, unrecorded: draft.unrecorded, frames }
+    }
 }
 
 /// See `Draft::tail`.
@@ -57,6 +75,7 @@ impl<'a> Draft<'a> {
             sent: Vec::new(),
             asks: false,
             acked: None,
+            unrecorded: false,
             tail: None,
         }
     }
@@ -132,21 +151,36 @@ impl Endpoint {
             self.put_close(index, &mut draft);
             return self.seal(index, draft, None);
         }
-        self.put_ack(index, &mut draft);
-        if asks {
-            self.put_control(index, &mut draft);
-            self.put_stream_control(index, &mut draft);
-            if self.sessions[index].may_send() {
-                self.put_lost(index, &mut draft, source);
-                self.put_datagrams(index, &mut draft);
-                self.put_streams(index, &mut draft, source);
+        let recovery = &self.sessions[index].recovery;
+        if asks && !self.sent.may_send(&recovery.sent) {
+            // A lost packet is sent again whole and hands its record on; an ACK might take its room.
+            if recovery.sent.lost.is_empty() {
+                self.put_ack(index, &mut draft);
             }
+            self.put_lost(index, &mut draft, source, true);
             self.put_probe(index, &mut draft, source);
+        } else {
+            self.put_ack(index, &mut draft);
+            if asks {
+                self.put_news(index, &mut draft, source);
+            }
         }
         if draft.frames_len == 0 && draft.tail.is_none() {
             return None;
         }
         self.finish(index, draft, marked, source)
+    }
+
+    /// What asks for an acknowledgement, as long as there is room.
+    fn put_news<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
+        self.put_control(index, draft);
+        self.put_stream_control(index, draft);
+        if self.sessions[index].may_send() {
+            self.put_lost(index, draft, source, false);
+            self.put_datagrams(index, draft);
+            self.put_streams(index, draft, source);
+        }
+        self.put_probe(index, draft, source);
     }
 
     /// Seals the packet and remembers it.
@@ -167,10 +201,9 @@ impl Endpoint {
             (Some(tail), Some(bytes)) => {
                 record_piece(&mut draft, &self.streams, tail, tail.piece);
                 draft.payload = bytes.len();
-                let sent = core::mem::take(&mut draft.sent);
-                let (asks, acked) = (draft.asks, draft.acked);
+                let memo = Memo::take(&mut draft, marked);
                 let len = self.seal(index, draft, Some(bytes))?;
-                self.remember(index, len, asks, acked, marked, sent);
+                self.remember(index, len, memo);
                 return Some(len);
             }
             (Some(tail), None) => self.fill_tail(index, &mut draft, tail, source),
@@ -179,10 +212,9 @@ impl Endpoint {
         if draft.frames_len == 0 {
             return None;
         }
-        let sent = core::mem::take(&mut draft.sent);
-        let (asks, acked) = (draft.asks, draft.acked);
+        let memo = Memo::take(&mut draft, marked);
         let len = self.seal(index, draft, None)?;
-        self.remember(index, len, asks, acked, marked, sent);
+        self.remember(index, len, memo);
         Some(len)
     }
 
@@ -241,28 +273,24 @@ impl Endpoint {
     }
 
     /// Keeps a record of what asks for an acknowledgement.
-    fn remember(
-        &mut self,
-        index: u32,
-        len: usize,
-        asks: bool,
-        acked: Option<u64>,
-        ect: bool,
-        frames: Vec<SentFrame, MAX_FRAMES>,
-    ) {
+    fn remember(&mut self, index: u32, len: usize, memo: Memo) {
+        let Memo { asks, acked, ect, unrecorded, frames } = memo;
         let session = &mut self.sessions[index];
         if acked.is_some() {
             self.stats.acks_sent += 1;
             session.acks.on_sent(asks);
         }
-        if !asks {
-            return;
+        if ect {
+            session.recovery.ecn.on_marked();
         }
-        let number = session.recovery.packet_number() - 1;
-        let app_limited = session.recovery.app_limited;
-        let packet =
-            SentPacket { number, sent_at: self.now, size: len as u16, ect, app_limited, acked, frames };
-        session.recovery.on_sent(&mut self.sent, packet);
+        if unrecorded {
+            session.recovery.on_sent_unrecorded(self.now);
+        } else if asks {
+            let number = session.recovery.packet_number() - 1;
+            let (size, app_limited) = (len as u16, session.recovery.app_limited);
+            let packet = SentPacket { number, sent_at: self.now, size, ect, app_limited, acked, frames };
+            session.recovery.on_sent(&mut self.sent, packet);
+        }
     }
 
     fn put_close(&mut self, index: u32, draft: &mut Draft<'_>) {
@@ -362,52 +390,59 @@ impl Endpoint {
         }
     }
 
-    /// Data of lost packets first: the receiver waits for it.
-    fn put_lost<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
+    /// Data of lost packets first: the receiver waits for it. With `one`, a single packet's, and whole.
+    fn put_lost<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S, one: bool) {
         let mut cursor = self.sessions[index].recovery.sent.lost.front();
-        for _ in 0..LOST_SCAN {
-            let Some(record) = cursor else { return };
+        let mut left = LOST_SCAN;
+        while let Some(record) = cursor
+            && left > 0
+            && !draft.sent.is_full()
+        {
             cursor = self.sent.next(record);
-            let mut finished = true;
+            let before = draft.sent.len();
             for at in (0..self.sent.get(record).frames.len()).rev() {
                 let frame = self.sent.get(record).frames[at];
-                match self.resend(index, frame, draft, source) {
-                    Some(rest) => {
-                        finished = false;
-                        self.sent.get_mut(record).frames[at] = rest;
-                    }
+                match self.resend(index, frame, draft, source, one) {
+                    Some(rest) => self.sent.get_mut(record).frames[at] = rest,
                     None => {
                         self.sent.get_mut(record).frames.swap_remove(at);
                     }
                 }
             }
-            if finished {
+            if self.sent.get(record).frames.is_empty() {
                 self.sent.remove_lost(&mut self.sessions[index].recovery.sent, record);
+            } else {
+                left -= 1;
+            }
+            if one && draft.sent.len() > before {
+                return;
             }
         }
     }
 
-    /// Sends a lost piece again as far as it fits; returns what is left of it.
+    /// Sends a lost piece again as far as it fits, or with `whole` only if all of it does; returns what is left of it.
     fn resend<S: Source>(
         &mut self,
         index: u32,
         frame: SentFrame,
         draft: &mut Draft<'_>,
         source: &mut S,
+        whole: bool,
     ) -> Option<SentFrame> {
         let SentFrame::Data { slot, generation, offset, len, fin } = frame else { return None };
         let handle = self.handle_of(index);
         let stream = self.streams.lookup(slot, generation)?;
-        let (id, send) = (stream.id, stream.send.as_ref()?);
+        let (id, send) = (stream.id, stream.send.as_mut()?);
         if send.reset.is_some() {
             return None;
         }
         if send.is_held() {
-            return Some(frame);
+            send.hold(Piece { offset, len, fin });
+            return None;
         }
         let Some(room) = draft.stream_room(id, offset) else { return Some(frame) };
         let part = usize::from(len).min(room) as u16;
-        if part == 0 && len > 0 {
+        if part < len && (part == 0 || whole) {
             return Some(frame);
         }
         let piece = Piece { offset, len: part, fin: fin && part == len };
@@ -415,14 +450,8 @@ impl Endpoint {
         let piece = self.settle_fill(index, slot, piece, filled)?;
         draft.payload += usize::from(piece.len);
         record_piece(draft, &self.streams, Tail { slot, id, piece }, piece);
-        let rest = len - part;
-        (rest > 0).then_some(SentFrame::Data {
-            slot,
-            generation,
-            offset: offset + u64::from(part),
-            len: rest,
-            fin,
-        })
+        let (offset, len) = (offset + u64::from(part), len - part);
+        (len > 0).then_some(SentFrame::Data { slot, generation, offset, len, fin })
     }
 
     fn put_datagrams(&mut self, index: u32, draft: &mut Draft<'_>) {
@@ -439,8 +468,14 @@ impl Endpoint {
         while let Some(slot) = self.sessions[index].streams.next_ready() {
             let stream = self.streams.stream(slot);
             let (id, Some(send)) = (stream.id, stream.send.as_mut()) else { return };
-            let Some(room) = draft.stream_room(id, send.sent()) else { return };
-            let Some(piece) = send.next_piece(room) else { return };
+            let Some(room) = draft.stream_room(id, send.next_offset()) else { return };
+            let Some(piece) = send.next_piece(room) else {
+                if send.wants_to_send() {
+                    return;
+                }
+                self.streams.refresh_ready(&mut self.sessions[index].streams, slot);
+                continue;
+            };
             let blocked = send.newly_blocked().is_some();
             let attached = send.is_attached();
             let lists = &mut self.sessions[index].streams;
@@ -469,17 +504,23 @@ impl Endpoint {
             return;
         }
         session.recovery.probes -= 1;
-        if draft.payload == 0 && draft.tail.is_none() && !draft.asks {
-            let (recovery, mut scope) = super::frames::Scope::split(index, session, &mut self.streams);
-            recovery.probe_oldest(&mut self.sent, &mut scope);
+        if draft.asks || draft.tail.is_some() {
+            return;
+        }
+        let (recovery, mut scope) = super::frames::Scope::split(index, session, &mut self.streams);
+        recovery.probe_oldest(&mut self.sent, &mut scope);
+        let has_record = self.sent.may_send(&recovery.sent);
+        if has_record {
             self.put_control(index, draft);
             self.put_stream_control(index, draft);
-            if self.sessions[index].may_send() {
-                self.put_lost(index, draft, source);
-            }
         }
-        if !draft.asks && draft.tail.is_none() && draft.push(&Frame::Ping) {
-            let _ = draft.sent.push(SentFrame::Session { bits: Control::PING });
+        self.put_lost(index, draft, source, !has_record);
+        if !draft.asks && draft.push(&Frame::Ping) {
+            let has_record = self.sent.may_send(&self.sessions[index].recovery.sent);
+            draft.unrecorded = !has_record;
+            if has_record {
+                let _ = draft.sent.push(SentFrame::Session { bits: Control::PING });
+            }
         }
     }
 }

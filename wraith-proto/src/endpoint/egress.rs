@@ -3,8 +3,9 @@
 use super::{Budget, Endpoint, TimerKind, TxStatus};
 use crate::meta::{Ecn, TxMeta};
 use crate::queue::{Source, TxQueue};
-use crate::recovery::{PaceInput, pace_input};
+use crate::recovery::{PaceInput, SentPool, pace_input};
 use crate::session::{Phase, SessionState};
+use crate::stats::Stats;
 use crate::time::Instant;
 use crate::wire::{COOKIE_LEN, ConnectionId, CookieRepr, VERSION, VersionsRepr};
 
@@ -132,9 +133,12 @@ impl Endpoint {
         left: &mut u32,
     ) -> Turn {
         let mut burst = self.config.transport.burst;
+        let mut empty = false;
         loop {
             let session = &mut self.sessions[index];
-            let Some(asks) = session.next_packet(self.now, &self.sent) else { return Turn::Idle };
+            let Some(asks) = session.next_packet(self.now, &self.sent, &mut self.stats) else {
+                return Turn::Idle;
+            };
             if *left == 0 {
                 return Turn::Stop(TxStatus::Budget);
             }
@@ -142,14 +146,21 @@ impl Endpoint {
             if burst < size {
                 return Turn::Over;
             }
-            let marked = asks && session.recovery.ecn.mark();
+            let marked = asks && session.recovery.ecn.marks();
             let meta = session.path.meta(if marked { Ecn::Ect0 } else { Ecn::NotEct });
             let Some(buffer) = tx.reserve(&meta, usize::from(session.mtu)) else {
                 return Turn::Stop(TxStatus::QueueFull);
             };
             let room = &mut buffer[..usize::from(session.mtu)];
-            let Some(len) = self.build(index, room, asks, marked, source) else { return Turn::Idle };
+            let Some(len) = self.build(index, room, asks, marked, source) else {
+                // What was to be sent may have turned into something else, such as a reset for want of data.
+                if core::mem::replace(&mut empty, true) {
+                    return Turn::Idle;
+                }
+                continue;
+            };
             tx.commit(len);
+            empty = false;
             self.stats.datagrams_sent += 1;
             self.stats.bytes_sent += len as u64;
             *left -= 1;
@@ -190,6 +201,7 @@ impl SessionState {
     fn wants_to_ask(&self) -> bool {
         self.recovery.probes > 0
             || self.control.0 != 0
+            || self.acks.is_due() && self.acks.wants_reply()
             || !self.streams.control.is_empty()
             || !self.recovery.sent.lost.is_empty()
             || self.may_send() && (self.streams.has_ready() || !self.datagrams.is_empty())
@@ -197,7 +209,7 @@ impl SessionState {
 
     /// Whether a packet may leave now, and whether it may carry what asks for an acknowledgement. Sets the
     /// pacing timer when that is what holds it back.
-    fn next_packet(&mut self, now: Instant, sent: &crate::recovery::SentPool) -> Option<bool> {
+    fn next_packet(&mut self, now: Instant, sent: &SentPool, stats: &mut Stats) -> Option<bool> {
         if self.phase == Phase::Closing {
             return self.ending.is_some_and(|ending| ending.due).then_some(false);
         }
@@ -205,16 +217,19 @@ impl SessionState {
             self.recovery.app_limited = true;
             return None;
         }
-        let asks = self.wants_to_ask() && self.admits(now, sent);
+        let asks = self.wants_to_ask() && self.admits(now, sent, stats);
         (asks || self.acks.is_due()).then_some(asks)
     }
 
     /// Whether records, congestion window and pacer admit another packet.
-    fn admits(&mut self, now: Instant, sent: &crate::recovery::SentPool) -> bool {
+    fn admits(&mut self, now: Instant, sent: &SentPool, stats: &mut Stats) -> bool {
         let recovery = &mut self.recovery;
         if !sent.may_send(&recovery.sent) {
-            recovery.starved += 1;
-            return false;
+            stats.records_exhausted += 1;
+            // A lost packet hands its record on, and a probe can do without.
+            if recovery.probes == 0 && recovery.sent.lost.is_empty() {
+                return false;
+            }
         }
         if recovery.probes > 0 {
             return true;

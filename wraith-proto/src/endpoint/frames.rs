@@ -160,10 +160,15 @@ impl AckSink for Scope<'_> {
                     && recv.report.is_some_and(|open| open.number == report)
                 {
                     let another = recv.on_report_acked(report);
+                    // The peer holds the stream since it took the report: an earlier grant may have come before.
+                    let bits = if recv.is_paused() { Bits::default() } else { Bits::CREDIT };
                     if another {
-                        self.streams.want(self.lists, slot, Bits::HOLES);
+                        self.streams.want(self.lists, slot, Bits::HOLES.and(bits));
                     } else {
                         self.settle_report();
+                        if !bits.is_empty() {
+                            self.streams.want(self.lists, slot, bits);
+                        }
                     }
                 }
                 self.retire(slot);
@@ -201,7 +206,7 @@ impl Endpoint {
         let session = &self.sessions[index];
         let mut summary = Summary::default();
         let mut data = 0usize;
-        let mut new_streams = 0u32;
+        let mut new_streams = [0u32; 2];
         for frame in Frames::new(frames) {
             let frame = frame.map_err(|_| Unfit::Violation)?;
             summary.asks |= frame.is_ack_eliciting();
@@ -210,13 +215,15 @@ impl Endpoint {
                 return Err(Unfit::Violation);
             }
             if let Some(id) = stream_of(&frame) {
-                new_streams = new_streams.max(streams_to_open(session, StreamId(id)));
+                let id = StreamId(id);
+                let new = &mut new_streams[id.dir() as usize];
+                *new = (*new).max(streams_to_open(session, id));
             }
         }
         if data != payload {
             return Err(Unfit::Violation);
         }
-        if new_streams > self.streams.free_slots() {
+        if new_streams[0] + new_streams[1] > self.streams.free_slots() {
             return Err(Unfit::Full);
         }
         Ok(summary)
@@ -239,7 +246,7 @@ impl Endpoint {
         let (now, max_delay) = (self.now, self.config.transport.max_ack_delay);
         let session = &mut self.sessions[index];
         let rtt = session.recovery.rtt.smoothed();
-        session.acks.on_packet(now, number, asks, number != expected, rtt, max_delay);
+        session.acks.on_packet(now, number, expected, asks, rtt, max_delay);
         session.acks.ecn.record(ecn);
         if ecn == Ecn::Ce {
             session.acks.hurry();
@@ -262,10 +269,10 @@ impl Endpoint {
     fn apply_frame(&mut self, index: u32, frame: &Frame<'_>) -> Result<(), Violation> {
         match *frame {
             Frame::Ack(ref ack) => {
-                let (away, now) = (self.was_away(index), self.now);
+                let now = self.now;
                 let (recovery, mut scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
                 let before = (recovery.packets_lost, recovery.spurious);
-                recovery.on_ack(now, ack, &mut self.sent, away, &mut scope).map_err(|_| Violation)?;
+                recovery.on_ack(now, ack, &mut self.sent, &mut scope).map_err(|_| Violation)?;
                 self.stats.packets_lost += recovery.packets_lost - before.0;
                 self.stats.spurious_losses += recovery.spurious - before.1;
                 self.after_acks(index);
@@ -310,13 +317,15 @@ impl Endpoint {
         let credits =
             Credits { own: self.config.transport.stream_window, peer: session.peer_parameters.stream_credit };
         let rtt = session.recovery.rtt.smoothed();
-        let (recovery, mut scope) = Scope::split(index, session, &mut self.streams);
+        let (_, mut scope) = Scope::split(index, session, &mut self.streams);
         match *frame {
             Frame::Stream { stream, offset, len, fin } => {
                 let Some(slot) = scope.find(stream, false, credits)? else { return Ok(()) };
                 let Some(recv) = &mut scope.streams.stream(slot).recv else { return Ok(()) };
-                if recv.on_frame(offset, len, fin) == Arrival::Violation {
-                    return Err(Violation);
+                match recv.on_frame(offset, len, fin) {
+                    Arrival::Violation => return Err(Violation),
+                    Arrival::Ignored => scope.retire(slot),
+                    Arrival::Accepted => {}
                 }
             }
             Frame::ResetStream { stream, code, final_size } => {
@@ -347,10 +356,9 @@ impl Endpoint {
             }
             Frame::StreamHoles { stream, report, offset, len } => {
                 let Some(slot) = scope.find(stream, true, credits)? else { return Ok(()) };
-                let generation = scope.streams.generation(slot);
                 scope.acks.hurry();
                 if let Some(send) = &mut scope.streams.stream(slot).send {
-                    requeue(send, (slot, generation), (report, offset, len), recovery, &mut self.sent, now);
+                    send.on_holes(report, offset, len);
                     scope.streams.refresh_ready(scope.lists, slot);
                 }
             }
@@ -380,28 +388,6 @@ impl Endpoint {
             if core::mem::take(&mut session.streams.wanted) {
                 self.notify(index, EventBits::STREAMS);
             }
-        }
-    }
-}
-
-/// Puts refused bytes back into the line of what has to be sent (`PROTO §7.5`).
-fn requeue(
-    send: &mut SendHalf,
-    (slot, generation): (u32, u32),
-    (report, offset, len): (u64, u64, u64),
-    recovery: &mut Recovery,
-    pool: &mut crate::recovery::SentPool,
-    now: crate::time::Instant,
-) {
-    let Some((mut offset, mut len, fin)) = send.on_holes(report, offset, len) else { return };
-    loop {
-        let part = len.min(u64::from(u16::MAX));
-        len -= part;
-        let frame = SentFrame::Data { slot, generation, offset, len: part as u16, fin: fin && len == 0 };
-        pool.push_lost(&mut recovery.sent, now, frame);
-        offset += part;
-        if len == 0 {
-            break;
         }
     }
 }

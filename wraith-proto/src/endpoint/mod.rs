@@ -15,7 +15,6 @@ mod respond;
 mod timers;
 
 use core::net::{IpAddr, SocketAddr};
-use core::time::Duration;
 
 use heapless::Deque;
 
@@ -160,8 +159,6 @@ impl Route {
 pub struct Endpoint {
     config: Config,
     now: Instant,
-    /// Time between the last two calls.
-    gap: Duration,
     rng: Rng,
     instance: [u8; 16],
     sessions: Slab<SessionState>,
@@ -197,7 +194,6 @@ impl Endpoint {
         let sessions = limits.sessions;
         Ok(Self {
             now,
-            gap: Duration::ZERO,
             instance: rng.array(),
             sessions: Slab::new(sessions),
             routes: KeyTable::new(routes(&limits), &rng.array()),
@@ -287,17 +283,9 @@ impl Endpoint {
     fn advance(&mut self, now: Instant) {
         if now < self.now {
             self.stats.clock_regressions += 1;
-            self.gap = Duration::ZERO;
         } else {
-            self.gap = now.saturating_since(self.now);
             self.now = now;
         }
-    }
-
-    /// Whether the caller was away for so long that elapsed time proves nothing to this session
-    /// (`PROTO §8.9`).
-    fn was_away(&self, index: u32) -> bool {
-        self.gap > self.sessions[index].recovery.pto() * 2
     }
 
     fn handle_of(&self, index: u32) -> SessionHandle {

@@ -120,7 +120,7 @@ impl Contents<'_> {
         let (stream, ranges) = scope.streams.parts(piece.slot);
         let recv = stream.recv.as_mut().filter(|recv| recv.reset.is_none() && recv.stopped.is_none());
         let Some(recv) = recv else {
-            self.piece = None;
+            self.finish(endpoint);
             return None;
         };
         let found = recv.lend(ranges, piece.next, piece.end).or_else(|| {
@@ -130,7 +130,7 @@ impl Contents<'_> {
         });
         let Some((start, end)) = found else {
             if !recv.has(ranges, piece.next, piece.end) {
-                self.refuse(endpoint, piece);
+                self.refuse(endpoint, piece, false);
             }
             self.finish(endpoint);
             return None;
@@ -152,8 +152,8 @@ impl Contents<'_> {
         }
     }
 
-    /// The application, or the pool of gaps, does not take the rest of the frame at hand.
-    fn refuse(&self, endpoint: &mut Endpoint, piece: Piece) {
+    /// The application, or without `paused` the pool of gaps, does not take the rest of the frame at hand.
+    fn refuse(&self, endpoint: &mut Endpoint, piece: Piece, paused: bool) {
         let Some(session) = endpoint.sessions.get_mut(self.session.index) else { return };
         let (_, mut scope) = Scope::split(self.session.index, session, &mut endpoint.streams);
         let (stream, ranges) = scope.streams.parts(piece.slot);
@@ -163,7 +163,7 @@ impl Contents<'_> {
             return;
         }
         endpoint.stats.bytes_refused += piece.end - piece.next;
-        if recv.refuse(piece.next, piece.end) {
+        if recv.refuse(piece.next, piece.end, paused) {
             scope.add_report(piece.slot, self.number);
         } else {
             scope.hold(self.number);
@@ -173,7 +173,7 @@ impl Contents<'_> {
     /// Refuses everything that was not asked for.
     fn refuse_rest(&mut self, endpoint: &mut Endpoint) {
         if let Some(piece) = self.piece {
-            self.refuse(endpoint, piece);
+            self.refuse(endpoint, piece, true);
             self.finish(endpoint);
         }
         while let Some(Ok(frame)) = self.frames.next() {
@@ -182,7 +182,7 @@ impl Contents<'_> {
             if let Frame::Stream { stream, offset, len, .. } = frame {
                 self.begin(endpoint, StreamId(stream), offset, at, len);
                 if let Some(piece) = self.piece {
-                    self.refuse(endpoint, piece);
+                    self.refuse(endpoint, piece, true);
                     self.finish(endpoint);
                 }
             }

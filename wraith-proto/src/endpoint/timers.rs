@@ -4,7 +4,6 @@ use super::frames::Scope;
 use super::lifecycle::End;
 use super::{Budget, Endpoint, Progress, TimerKind};
 use crate::error::CloseReason;
-use crate::recovery::TimerAction;
 use crate::session::{Control, Phase};
 use crate::time::Instant;
 
@@ -86,15 +85,11 @@ impl Endpoint {
     }
 
     fn on_loss_timer(&mut self, index: u32) {
-        let away = self.was_away(index);
         let now = self.now;
         let (recovery, mut scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
         let before = recovery.packets_lost;
-        let action = recovery.on_timer(now, &mut self.sent, away, &mut scope);
+        recovery.on_timer(now, &mut self.sent, &mut scope);
         self.stats.packets_lost += recovery.packets_lost - before;
-        if away && action == TimerAction::Nothing {
-            recovery.pacer.restart_empty(now);
-        }
         self.after_acks(index);
     }
 

@@ -48,18 +48,18 @@ impl Acks {
         }
     }
 
-    /// A packet arrived. `out_of_order`: it is not the one behind the largest before it.
+    /// A packet arrived, where `expected` would have been the one behind the largest before it.
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,
         number: u64,
+        expected: u64,
         asks: bool,
-        out_of_order: bool,
         rtt: Duration,
         max_delay: Duration,
     ) {
         self.floor = self.floor.min(number);
-        if !out_of_order {
+        if number >= expected {
             self.largest_at = now;
         }
         self.follow_rate(now, rtt);
@@ -67,7 +67,7 @@ impl Acks {
             return;
         }
         self.unacked += 1;
-        if self.unacked >= self.threshold || out_of_order {
+        if self.unacked >= self.threshold || number != expected {
             self.due = true;
         } else if self.deadline.is_none() {
             self.deadline = Some(now.saturating_add(max_delay));
@@ -149,10 +149,10 @@ mod tests {
     #[test]
     fn one_packet_waits_for_the_delay_and_the_second_makes_it_due() {
         let mut acks = Acks::new(at(0));
-        acks.on_packet(at(0), 0, true, false, RTT, DELAY);
+        acks.on_packet(at(0), 0, 0, true, RTT, DELAY);
         assert!(!acks.is_due());
         assert_eq!(acks.deadline, Some(at(25_000)));
-        acks.on_packet(at(10), 1, true, false, RTT, DELAY);
+        acks.on_packet(at(10), 1, 1, true, RTT, DELAY);
         assert!(acks.is_due());
         acks.on_sent(false);
         assert!(!acks.is_due() && acks.deadline.is_none());
@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn a_gap_is_reported_at_once() {
         let mut acks = Acks::new(at(0));
-        acks.on_packet(at(0), 2, true, true, RTT, DELAY);
+        acks.on_packet(at(0), 2, 1, true, RTT, DELAY);
         assert!(acks.is_due());
     }
 
     #[test]
     fn packets_that_ask_for_nothing_cause_nothing() {
         let mut acks = Acks::new(at(0));
-        acks.on_packet(at(0), 0, false, false, RTT, DELAY);
+        acks.on_packet(at(0), 0, 0, false, RTT, DELAY);
         assert!(!acks.has_news() && acks.deadline.is_none());
     }
 
@@ -178,7 +178,7 @@ mod tests {
         let mut acks = Acks::new(at(0));
         let mut sent = 0u32;
         for number in 0..40_000u64 {
-            acks.on_packet(at(number), number, true, false, RTT, DELAY);
+            acks.on_packet(at(number), number, number, true, RTT, DELAY);
             if acks.is_due() {
                 acks.on_sent(false);
                 sent += 1;
@@ -186,7 +186,7 @@ mod tests {
         }
         assert!((625..700).contains(&sent), "{sent} acknowledgements of 40,000 packets");
         for number in 40_000..40_004u64 {
-            acks.on_packet(at(number * 10_000), number, true, false, RTT, DELAY);
+            acks.on_packet(at(number * 10_000), number, number, true, RTT, DELAY);
         }
         assert_eq!(acks.threshold, 2);
     }
@@ -196,7 +196,7 @@ mod tests {
         let mut acks = Acks::new(at(0));
         acks.on_acked(99);
         assert_eq!(acks.floor(), 100);
-        acks.on_packet(at(0), 50, true, true, RTT, DELAY);
+        acks.on_packet(at(0), 50, 100, true, RTT, DELAY);
         assert_eq!(acks.floor(), 50);
     }
 }

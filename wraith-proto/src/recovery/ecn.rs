@@ -98,20 +98,20 @@ impl EcnPath {
         Self { state: State::Failed, ..Self::new() }
     }
 
-    /// Whether the packet that leaves now is to be marked ECT(0); counts it as marked if so.
-    pub(crate) fn mark(&mut self) -> bool {
-        match self.state {
-            State::Testing => {
-                self.tested += 1;
-                if self.tested == TEST_PACKETS {
-                    self.state = State::Unknown;
-                }
-            }
-            State::Capable => {}
-            State::Unknown | State::Failed => return false,
-        }
+    /// Whether the next packet is to be marked ECT(0).
+    pub(crate) const fn marks(&self) -> bool {
+        matches!(self.state, State::Testing | State::Capable)
+    }
+
+    /// A marked packet left.
+    pub(crate) fn on_marked(&mut self) {
         self.outstanding += 1;
-        true
+        if self.state == State::Testing {
+            self.tested += 1;
+            if self.tested == TEST_PACKETS {
+                self.state = State::Unknown;
+            }
+        }
     }
 
     /// Takes an ACK frame: how many packets it newly acknowledged that were marked, and its counts if it has any.

@@ -3,6 +3,7 @@
 mod acks;
 pub(crate) mod congestion;
 mod ecn;
+mod lost;
 mod pacer;
 mod rtt;
 mod sent;
@@ -12,8 +13,9 @@ use core::time::Duration;
 use heapless::Vec;
 
 pub(crate) use acks::Acks;
-use congestion::{Acked, Congestion, Controller};
+use congestion::{Acked, Congestion, Controller, Lost};
 use ecn::{EcnCounters, EcnPath, EcnVerdict};
+use lost::LostNumbers;
 pub(crate) use pacer::PaceInput;
 use pacer::Pacer;
 pub(crate) use rtt::Rtt;
@@ -28,9 +30,6 @@ const PACKET_THRESHOLD: u64 = 3;
 /// Most that reordering raises the packet threshold to.
 const MAX_PACKET_THRESHOLD: u64 = 256;
 
-/// Lost packet numbers remembered, to notice that they were not lost.
-const LOST_MEMORY: usize = 16;
-
 /// Skipped packet numbers remembered (`PROTO §8.7`).
 const SKIP_MEMORY: usize = 4;
 
@@ -40,17 +39,6 @@ const PERSISTENT_FACTOR: u32 = 3;
 /// The peer acknowledged what was never sent (`PROTO §6.4`, `PROTO §8.7`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BadAck;
-
-/// What `Recovery::on_timer` decided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TimerAction {
-    /// Packets were declared lost.
-    Lost,
-    /// A probe has to be sent.
-    Probe,
-    /// Nothing: too early, or the caller was away.
-    Nothing,
-}
 
 /// Sender state of one session.
 #[derive(Debug)]
@@ -63,18 +51,16 @@ pub(crate) struct Recovery {
     largest_acked: Option<u64>,
     loss_time: Option<Instant>,
     last_asked: Option<Instant>,
-    /// The loss timer was restarted because the caller was away; the next late call counts.
+    /// When the caller came back after it was away for long: time before proves nothing (`PROTO §8.9`).
+    resumed: Option<Instant>,
+    /// The loss timer was restarted because of that; the next late call counts.
     restarted: bool,
     pto_count: u32,
     pub(crate) probes: u8,
     packet_threshold: u64,
-    lost: Vec<u64, LOST_MEMORY>,
+    lost: LostNumbers,
     /// The application had nothing more to send.
     pub(crate) app_limited: bool,
-    /// Times that no record was free.
-    pub(crate) starved: u64,
-    /// More losses in the event than `lost` remembers: it cannot be undone.
-    lost_overflow: bool,
     pub(crate) rtt: Rtt,
     pub(crate) controller: Controller,
     pub(crate) pacer: Pacer,
@@ -95,14 +81,13 @@ impl Recovery {
             largest_acked: None,
             loss_time: None,
             last_asked: None,
+            resumed: None,
             restarted: false,
             pto_count: 0,
             probes: 0,
             packet_threshold: PACKET_THRESHOLD,
-            lost: Vec::new(),
+            lost: LostNumbers::default(),
             app_limited: true,
-            starved: 0,
-            lost_overflow: false,
             rtt: Rtt::new(),
             controller: Controller::new(mtu),
             pacer: Pacer::new(now),
@@ -145,14 +130,18 @@ impl Recovery {
         pool.push(&mut self.sent, packet);
     }
 
+    /// A probe left that there was no record for.
+    pub(crate) fn on_sent_unrecorded(&mut self, now: Instant) {
+        self.last_asked = Some(now);
+    }
+
     /// An ACK arrived. `acked` is told each frame that reached the peer, `lost` each that did not and is not
-    /// stream data. `late`: the caller was away for so long that elapsed time proves nothing (`PROTO §8.9`).
+    /// stream data.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
         ack: &Ack<'_>,
         pool: &mut SentPool,
-        late: bool,
         sink: &mut impl AckSink,
     ) -> Result<(), BadAck> {
         let largest = ack.largest();
@@ -167,14 +156,15 @@ impl Recovery {
         }
         // A window that is not even half used says nothing about the path (RFC 9002 §7.8).
         let idle_window = self.in_flight * 2 < self.controller.window();
+        self.notice_absence(now);
+        self.notice_spurious(&ranges, pool, sink);
         let raises = self.largest_acked.is_none_or(|before| before < largest);
         self.largest_acked = self.largest_acked.max(Some(largest));
         let newly = self.take_acked(now, ack, &ranges, pool, sink);
-        self.notice_spurious(&ranges, pool, sink);
         if raises {
             self.check_ecn(now, ack, newly);
         }
-        self.detect_losses(now, pool, late, sink);
+        self.detect_losses(now, pool, sink);
         if newly.packets > 0 {
             self.restarted = false;
             self.pto_count = 0;
@@ -186,39 +176,25 @@ impl Recovery {
     }
 
     /// The loss timer fired.
-    pub(crate) fn on_timer(
-        &mut self,
-        now: Instant,
-        pool: &mut SentPool,
-        late: bool,
-        sink: &mut impl AckSink,
-    ) -> TimerAction {
-        let Some(deadline) = self.deadline() else { return TimerAction::Nothing };
-        if deadline > now {
-            return TimerAction::Nothing;
-        }
-        if late && !self.restarted {
-            self.restarted = true;
-            // Nobody listened: give what may lie in the socket the time to arrive (`PROTO §8.9`).
-            self.last_asked = Some(now);
-            self.loss_time = self.loss_time.map(|_| now.saturating_add(self.rtt.loss_delay()));
-            return TimerAction::Nothing;
+    pub(crate) fn on_timer(&mut self, now: Instant, pool: &mut SentPool, sink: &mut impl AckSink) {
+        self.notice_absence(now);
+        if self.deadline().is_none_or(|deadline| deadline > now) {
+            return;
         }
         if self.loss_time.is_some() {
-            self.detect_losses(now, pool, false, sink);
-            return TimerAction::Lost;
+            self.detect_losses(now, pool, sink);
+            return;
         }
         self.pto_count = (self.pto_count + 1).min(16);
         self.last_asked = Some(now);
         self.ecn.on_probe_timeout();
         self.probes = 2;
-        TimerAction::Probe
     }
 
     /// Takes the oldest packet in flight so that a probe carries its data; no congestion signal.
     pub(crate) fn probe_oldest(&mut self, pool: &mut SentPool, sink: &mut impl AckSink) {
         if let Some(index) = self.sent.in_flight.front() {
-            self.remember_lost(pool.get(index).number);
+            self.lost.add(pool.get(index).number);
             self.give_up(pool, index, sink);
         }
     }
@@ -294,26 +270,29 @@ impl Recovery {
         newly
     }
 
+    /// A loss timer that nobody looked at for a probe timeout says that the caller was away, not that packets are
+    /// lost: what may lie in the socket gets the time to be read (`PROTO §8.9`).
+    fn notice_absence(&mut self, now: Instant) {
+        let Some(deadline) = self.deadline() else { return };
+        if self.restarted || now <= deadline.saturating_add(self.pto()) {
+            return;
+        }
+        self.restarted = true;
+        self.resumed = Some(now);
+        self.last_asked = Some(now);
+        self.loss_time = self.loss_time.map(|_| now.saturating_add(self.rtt.loss_delay()));
+        self.pacer.restart_empty(now);
+    }
+
     /// Late acknowledgements of packets that were given up: undo what that cost.
     fn notice_spurious(&mut self, ranges: &[(u64, u64)], pool: &mut SentPool, sink: &mut impl AckSink) {
-        if self.lost.is_empty() {
+        let arrived = self.lost.take(ranges);
+        if arrived.packets == 0 {
             return;
         }
-        let before = self.lost.len();
-        let largest = self.largest_acked.unwrap_or(0);
-        let mut distance = 0;
-        self.lost.retain(|&number| {
-            let acked = ranges.iter().any(|&(low, high)| low <= number && number <= high);
-            if acked {
-                distance = distance.max(largest - number + 1);
-            }
-            !acked
-        });
-        let found = before - self.lost.len();
-        if found == 0 {
-            return;
-        }
-        self.spurious += found as u64;
+        self.spurious += arrived.packets;
+        // By how much the packet was overtaken; nothing says so of one that a probe replaced.
+        let distance = self.largest_acked.map_or(0, |largest| (largest + 1).saturating_sub(arrived.first));
         self.packet_threshold = self.packet_threshold.max(distance.min(MAX_PACKET_THRESHOLD));
         let mut cursor = self.sent.lost.front();
         while let Some(index) = cursor {
@@ -325,7 +304,7 @@ impl Recovery {
                 packet.frames.iter().for_each(|frame| sink.acked(frame));
             }
         }
-        if self.lost.is_empty() && !self.lost_overflow {
+        if arrived.undo {
             self.controller.on_spurious();
         }
     }
@@ -334,44 +313,50 @@ impl Recovery {
         let counts =
             ack.ecn().map(|counts| EcnCounters { ect0: counts.ect0, ect1: counts.ect1, ce: counts.ce });
         if let EcnVerdict::Congestion(_) = self.ecn.on_ack(newly.ect, counts) {
-            self.controller.on_loss(now, ack.largest(), false, true);
+            let largest = ack.largest();
+            self.controller.on_loss(now, &Lost { largest, bytes: 0, persistent: false, ecn: true });
         }
     }
 
     /// Declares packets lost by packet or time threshold (RFC 9002 §6.1).
-    fn detect_losses(&mut self, now: Instant, pool: &mut SentPool, late: bool, sink: &mut impl AckSink) {
+    fn detect_losses(&mut self, now: Instant, pool: &mut SentPool, sink: &mut impl AckSink) {
         self.loss_time = None;
         let Some(largest) = self.largest_acked else { return };
         let delay = self.rtt.loss_delay();
         let mut event: Option<LossEvent> = None;
         while let Some(index) = self.sent.in_flight.front() {
             let packet = pool.get(index);
-            let (number, sent_at, ect) = (packet.number, packet.sent_at, packet.ect);
+            let (number, size, ect) = (packet.number, packet.size, packet.ect);
             if number >= largest {
                 break;
             }
-            let overtaken = number + self.packet_threshold <= largest;
-            let overdue = sent_at.saturating_add(delay) <= now;
-            if !overtaken && (late || !overdue) {
-                let due = sent_at.saturating_add(delay);
-                self.loss_time = Some(if late && overdue { now.saturating_add(delay) } else { due });
+            let since = packet.sent_at.max(self.resumed.unwrap_or(packet.sent_at));
+            let due = since.saturating_add(delay);
+            if number + self.packet_threshold > largest && due > now {
+                self.loss_time = Some(due);
                 break;
             }
-            let event = event.get_or_insert(LossEvent::new(number, sent_at));
-            event.add(number, sent_at);
+            event.get_or_insert(LossEvent::new(number, since)).add(number, size, since);
             self.packets_lost += 1;
+            self.lost.add(number);
             self.ecn.on_lost(u64::from(ect));
             self.give_up(pool, index, sink);
-            self.note_lost(number, event.first == number);
         }
         if let Some(event) = event {
-            let span = event.last_sent.saturating_since(event.run_start);
-            let limit = self.rtt.pto_base(self.peer_delay) * PERSISTENT_FACTOR;
-            let persistent = !late && self.rtt.has_sample() && span >= limit;
-            self.controller.on_loss(now, event.last, persistent, false);
-            if persistent {
-                self.rtt.forget_min();
-            }
+            self.on_losses(now, &event);
+        }
+    }
+
+    /// Tells the controller of losses.
+    fn on_losses(&mut self, now: Instant, event: &LossEvent) {
+        let limit = self.rtt.pto_base(self.peer_delay) * PERSISTENT_FACTOR;
+        let persistent = self.rtt.has_sample() && event.longest >= limit;
+        let events = self.controller.events();
+        self.controller
+            .on_loss(now, &Lost { largest: event.last, bytes: event.bytes, persistent, ecn: false });
+        self.lost.count(event.first, event.packets, self.controller.events() > events);
+        if persistent {
+            self.rtt.forget_min();
         }
     }
 
@@ -391,22 +376,6 @@ impl Recovery {
         } else {
             pool.lose(&mut self.sent, index);
         }
-    }
-
-    /// Remembers a lost number; a new event forgets the old ones only when they are settled.
-    fn note_lost(&mut self, number: u64, first: bool) {
-        if first && self.lost.is_empty() {
-            self.lost_overflow = false;
-        }
-        self.remember_lost(number);
-    }
-
-    fn remember_lost(&mut self, number: u64) {
-        if self.lost.is_full() {
-            self.lost.remove(0);
-            self.lost_overflow = true;
-        }
-        let _ = self.lost.push(number);
     }
 }
 
@@ -439,21 +408,34 @@ struct Newly {
 struct LossEvent {
     first: u64,
     last: u64,
-    last_sent: Instant,
+    packets: u64,
+    bytes: u64,
     /// When the first packet of the unbroken run of losses was sent.
     run_start: Instant,
+    /// The longest time between the first and the last packet of an unbroken run.
+    longest: Duration,
 }
 
 impl LossEvent {
     fn new(number: u64, sent_at: Instant) -> Self {
-        Self { first: number, last: number, last_sent: sent_at, run_start: sent_at }
+        Self {
+            first: number,
+            last: number,
+            packets: 0,
+            bytes: 0,
+            run_start: sent_at,
+            longest: Duration::ZERO,
+        }
     }
 
-    fn add(&mut self, number: u64, sent_at: Instant) {
+    fn add(&mut self, number: u64, size: u16, sent_at: Instant) {
+        // A skipped number does not break the run.
         if number > self.last + 2 {
             self.run_start = sent_at;
         }
         self.last = number;
-        self.last_sent = sent_at;
+        self.packets += 1;
+        self.bytes += u64::from(size);
+        self.longest = self.longest.max(sent_at.saturating_since(self.run_start));
     }
 }

@@ -121,31 +121,6 @@ impl SentPool {
         self.links.push_back(&mut lists.lost, index);
     }
 
-    /// Adds stream data that has to be sent again though no packet was lost (`PROTO §7.5`); `false` if no
-    /// record is free.
-    pub(crate) fn push_lost(&mut self, lists: &mut SentLists, now: Instant, frame: SentFrame) -> bool {
-        if !self.may_send(lists) {
-            return false;
-        }
-        let mut frames = Vec::new();
-        let _ = frames.push(frame);
-        let packet = SentPacket {
-            number: u64::MAX,
-            sent_at: now,
-            size: 0,
-            ect: false,
-            app_limited: false,
-            acked: None,
-            frames,
-        };
-        let used = lists.len();
-        let Ok(index) = self.slab.insert(packet) else { return false };
-        self.links.push_back(&mut lists.lost, index);
-        self.taken += u32::from(used >= OWN_RECORDS);
-        self.active += u32::from(used == 0);
-        true
-    }
-
     pub(crate) fn clear(&mut self, lists: &mut SentLists) {
         while let Some(index) = lists.in_flight.front() {
             self.remove_in_flight(lists, index);

@@ -5,6 +5,7 @@
 
 mod assembler;
 mod datagram;
+mod missing;
 mod pool;
 mod recv;
 mod send;

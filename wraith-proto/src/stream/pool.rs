@@ -21,6 +21,10 @@ impl Bits {
     pub(crate) const WRITABLE: Self = Self(8);
     pub(crate) const DELIVERED: Self = Self(16);
 
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     pub(crate) fn insert(&mut self, other: Self) {
         self.0 |= other.0;
     }

@@ -126,9 +126,10 @@ impl RecvHalf {
         pool.covered(&self.received, start, end)
     }
 
-    /// The application did not take these bytes; returns whether a report is due now.
-    pub(crate) fn refuse(&mut self, start: u64, end: u64) -> bool {
-        self.paused = true;
+    /// These bytes were not taken; returns whether a report is due now. Without `paused` the peer may send them again
+    /// as soon as it knows.
+    pub(crate) fn refuse(&mut self, start: u64, end: u64, paused: bool) -> bool {
+        self.paused |= paused;
         let (low, high) = self.refused.unwrap_or((start, end));
         self.refused = Some((low.min(start), high.max(end)));
         self.next_report()
@@ -182,13 +183,21 @@ impl RecvHalf {
         pool.clear(&mut self.received);
     }
 
+    /// Whether the peer waits for a grant of the application.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     pub(crate) fn credit(&self) -> u64 {
         self.credit
     }
 
     /// Whether nothing more can come.
     pub(crate) fn is_over(&self) -> bool {
-        self.reset.is_some() || (self.fin_lent && Some(self.lent) == self.final_size)
+        // After STOP_SENDING the end is enough: what comes behind it is a repetition.
+        self.reset.is_some()
+            || self.stopped.is_some() && self.final_size.is_some()
+            || self.fin_lent && Some(self.lent) == self.final_size
     }
 
     /// Turns refused bytes into a report unless one is under way.

@@ -1,18 +1,19 @@
 //! The sending half of a stream: what to send next, and what is not yet acknowledged.
 //!
-//! No ranges are kept here. Bytes in flight belong to records of sent packets; a lost record is sent
-//! again and only then forgotten, so each byte is accounted for exactly once and `outstanding`
-//! counts them.
+//! Bytes in flight belong to records of sent packets; a lost record is sent again and only then forgotten, so
+//! `outstanding` counts them exactly. Only what the peer refused is kept here as ranges, until it grants more.
 
 use bytes::Bytes;
 use heapless::Deque;
 
+use super::missing::Missing;
 use crate::error::WriteError;
 
 /// Chunks that one stream queues.
 pub(crate) const MAX_CHUNKS: usize = 16;
 
-/// A piece of written data and how many of its bytes are not acknowledged.
+/// A piece of written data. Each byte counts as unacknowledged until it was first acknowledged, and again for each
+/// further record or missing range that it is in.
 #[derive(Debug)]
 struct Chunk {
     data: Bytes,
@@ -46,8 +47,12 @@ pub(crate) struct SendHalf {
     next: u64,
     /// End of the bytes that the application gave.
     end: u64,
-    /// Bytes sent or reported missing, and not acknowledged.
+    /// Bytes in records of sent packets, in flight or lost.
     outstanding: u64,
+    /// Refused bytes, to be sent again.
+    missing: Missing,
+    /// The end of the stream has to be sent again.
+    fin_missing: bool,
     /// Offset up to which the peer lets us send.
     credit: u64,
     /// Credit at which `STREAM_BLOCKED` was sent last.
@@ -74,6 +79,8 @@ impl SendHalf {
             next: 0,
             end: 0,
             outstanding: 0,
+            missing: Missing::default(),
+            fin_missing: false,
             credit,
             blocked_at: None,
             finished: false,
@@ -130,6 +137,7 @@ impl SendHalf {
         }
         self.reset = Some(code);
         self.data = Data::Attached;
+        self.missing.clear();
         true
     }
 
@@ -148,22 +156,30 @@ impl SendHalf {
         self.held = false;
     }
 
-    /// The next new piece of at most `room` bytes; `None` when there is nothing to send now.
+    /// Offset of the next piece, for the room that its frame takes.
+    pub(crate) fn next_offset(&self) -> u64 {
+        self.missing.first().map_or(self.next, |(start, _)| start)
+    }
+
+    /// The next piece of at most `room` bytes, refused ones first; `None` when there is nothing to send now.
     pub(crate) fn next_piece(&mut self, room: usize) -> Option<Piece> {
         if !self.wants_to_send() {
             return None;
         }
-        let left = self.end.min(self.credit).saturating_sub(self.next);
-        let len = left.min(room as u64).min(u64::from(u16::MAX)) as u16;
-        let fin = self.finished && self.next + u64::from(len) == self.end;
+        let room = room.min(usize::from(u16::MAX)) as u64;
+        self.skip_forgotten();
+        let (offset, end) = self.missing.first().unwrap_or((self.next, self.end.min(self.credit)));
+        let len = end.saturating_sub(offset).min(room);
+        let fin = self.finished && offset + len == self.end && (self.fin_missing || !self.fin_sent);
         if len == 0 && !fin {
             return None;
         }
-        let piece = Piece { offset: self.next, len, fin };
-        self.next += u64::from(len);
-        self.outstanding += u64::from(len);
+        self.missing.cut(offset + len);
+        self.next = self.next.max(offset + len);
+        self.outstanding += len;
         self.fin_sent |= fin;
-        Some(piece)
+        self.fin_missing &= !fin;
+        Some(Piece { offset, len: len as u16, fin })
     }
 
     /// A piece was acknowledged.
@@ -174,22 +190,25 @@ impl SendHalf {
         self.release();
     }
 
-    /// The peer refused `len` bytes from `offset` (report `report`, counted from 1); returns the piece to
-    /// send again after the next grant, or `None` if the report is old or impossible.
-    pub(crate) fn on_holes(&mut self, report: u64, offset: u64, len: u64) -> Option<(u64, u64, bool)> {
-        let end = offset.checked_add(len)?;
+    /// The peer refused `len` bytes from `offset` (report `report`, counted from 1): they wait for its next grant.
+    /// Nothing happens if the report is old or impossible.
+    pub(crate) fn on_holes(&mut self, report: u64, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
         if report != self.report + 1 || end > self.next || self.reset.is_some() {
-            return None;
+            return;
         }
         self.report = report;
         self.held = true;
-        self.outstanding += len;
-        self.adjust_unacked(offset, len, true);
-        let fin = self.fin_sent && end == self.end;
-        if fin {
-            self.fin_acked = false;
-        }
-        Some((offset, len, fin))
+        self.miss(offset, end, self.fin_sent && end == self.end);
+    }
+
+    /// A piece of a lost packet has to wait for the peer's grant like refused bytes; its record goes.
+    pub(crate) fn hold(&mut self, piece: Piece) {
+        let len = u64::from(piece.len);
+        self.outstanding = self.outstanding.saturating_sub(len);
+        self.miss(piece.offset, piece.offset + len, piece.fin);
+        self.adjust_unacked(piece.offset, len, false);
+        self.release();
     }
 
     /// Copies bytes of a piece from the written chunks; `false` if the stream is attached or they are gone.
@@ -227,7 +246,8 @@ impl SendHalf {
 
     /// Whether everything arrived; true once.
     pub(crate) fn take_delivered(&mut self) -> bool {
-        let now = self.fin_acked && self.outstanding == 0 && self.next == self.end && !self.delivered;
+        let complete = self.outstanding == 0 && self.missing.is_empty() && self.next == self.end;
+        let now = self.fin_acked && !self.fin_missing && complete && !self.delivered;
         self.delivered |= now;
         now
     }
@@ -239,8 +259,8 @@ impl SendHalf {
     /// Whether new bytes or the end may be sent now.
     pub(crate) fn wants_to_send(&self) -> bool {
         let bytes = self.next < self.end.min(self.credit);
-        let fin = self.finished && !self.fin_sent && self.next == self.end;
-        (bytes || fin) && self.reset.is_none() && !self.held
+        let fin = self.finished && self.next == self.end && (!self.fin_sent || self.fin_missing);
+        (bytes || fin || !self.missing.is_empty()) && self.reset.is_none() && !self.held
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -265,6 +285,40 @@ impl SendHalf {
         self.credit
     }
 
+    /// Adds a range to what has to be sent again.
+    fn miss(&mut self, start: u64, end: u64, fin: bool) {
+        if fin {
+            (self.fin_missing, self.fin_acked) = (true, false);
+        }
+        if start == end {
+            return;
+        }
+        let mut missing = core::mem::take(&mut self.missing);
+        missing.insert(start, end, |low, high, is_in| self.adjust_unacked(low, high - low, is_in));
+        self.missing = missing;
+    }
+
+    /// Takes bytes that the peer has already acknowledged out of what has to be sent again.
+    fn skip_forgotten(&mut self) {
+        let Data::Chunks { base, chunks } = &self.data else { return };
+        let mut start = *base;
+        self.missing.cut(start);
+        for chunk in chunks {
+            let end = start + chunk.len as u64;
+            match self.missing.first() {
+                Some((first, _)) if first < end => {
+                    if !chunk.data.is_empty() {
+                        return;
+                    }
+                    self.missing.cut(end);
+                }
+                Some(_) => {}
+                None => return,
+            }
+            start = end;
+        }
+    }
+
     fn writable(&self) -> Result<(), WriteError> {
         if let Some(code) = self.stopped {
             return Err(WriteError::Stopped(code));
@@ -283,7 +337,8 @@ impl SendHalf {
             let chunk_end = start + chunk.len as u64;
             let overlap = chunk_end.min(end).saturating_sub(start.max(offset)) as usize;
             if missing {
-                chunk.unacked += overlap;
+                // A chunk without data was acknowledged whole.
+                chunk.unacked += if chunk.data.is_empty() { 0 } else { overlap };
             } else {
                 chunk.unacked = chunk.unacked.saturating_sub(overlap);
                 if chunk.unacked == 0 {

@@ -6,6 +6,7 @@
 
 mod cubic;
 mod hystart;
+mod queue_watch;
 
 use crate::recovery::rtt::Rtt;
 use crate::time::Instant;
@@ -19,6 +20,19 @@ pub(crate) struct Acked {
     pub(crate) packet_number: u64,
     /// Its size, in bytes of UDP payload.
     pub(crate) bytes: u16,
+}
+
+/// Packets declared lost at one time, or a report of marks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    /// The largest of their numbers; of a report of marks, the largest number acknowledged with it.
+    pub(crate) largest: u64,
+    /// Their bytes, 0 for marks.
+    pub(crate) bytes: u64,
+    /// Nothing got through for several probe timeouts (RFC 9002 §7.6).
+    pub(crate) persistent: bool,
+    /// An ACK reported marks; nothing need be lost.
+    pub(crate) ecn: bool,
 }
 
 /// What loss detection tells a congestion controller and asks of it.
@@ -44,9 +58,8 @@ pub(crate) trait Congestion {
         rtt: &Rtt,
     );
 
-    /// Packets were lost, the latest sent of them `largest_lost`; or, with `ecn`, an ACK of `largest_lost` reported
-    /// congestion. Reduces the window at most once per round trip (RFC 9002 §7.3.1).
-    fn on_loss(&mut self, now: Instant, largest_lost: u64, persistent: bool, ecn: bool);
+    /// Packets were lost, or marked. Congestion reduces the window at most once per round trip (RFC 9002 §7.3.1).
+    fn on_loss(&mut self, now: Instant, lost: &Lost);
 
     /// All losses of the latest congestion event turned out spurious: what they changed is undone.
     fn on_spurious(&mut self);
@@ -106,9 +119,9 @@ impl Congestion for Controller {
         }
     }
 
-    fn on_loss(&mut self, now: Instant, largest_lost: u64, persistent: bool, ecn: bool) {
+    fn on_loss(&mut self, now: Instant, lost: &Lost) {
         match self {
-            Self::Cubic(cubic) => cubic.on_loss(now, largest_lost, persistent, ecn),
+            Self::Cubic(cubic) => cubic.on_loss(now, lost),
         }
     }
 

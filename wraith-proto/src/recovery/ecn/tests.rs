@@ -16,6 +16,17 @@ fn capable(packets: u64) -> EcnPath {
     path
 }
 
+impl EcnPath {
+    /// Sends a packet; returns whether it was marked.
+    fn mark(&mut self) -> bool {
+        let marks = self.marks();
+        if marks {
+            self.on_marked();
+        }
+        marks
+    }
+}
+
 #[test]
 fn received_marks_are_counted() {
     let mut counters = EcnCounters::default();

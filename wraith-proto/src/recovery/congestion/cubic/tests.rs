@@ -12,6 +12,10 @@ fn at(time: Duration) -> Instant {
     Instant::from_nanos(1_000_000_000).saturating_add(time)
 }
 
+fn lost(largest: u64, persistent: bool, ecn: bool) -> Lost {
+    Lost { largest, bytes: PACKET, persistent, ecn }
+}
+
 /// A controller with its clock and packet numbers.
 struct Path {
     cubic: Cubic,
@@ -64,8 +68,14 @@ impl Path {
         self.cubic.on_ack_frame_end(at(self.now), largest, PACKET, app_limited, &self.rtt);
     }
 
+    /// A loss while there is a queue, as far as is known.
+    fn on_loss(&mut self, lost: &Lost) {
+        self.cubic.queue = QueueWatch::new();
+        self.cubic.on_loss(at(self.now), lost);
+    }
+
     fn lose(&mut self) {
-        self.cubic.on_loss(at(self.now), self.next - 1, false, false);
+        self.on_loss(&lost(self.next - 1, false, false));
         self.first = self.next;
     }
 
@@ -225,14 +235,14 @@ fn a_tiny_share_of_a_huge_window_still_counts_for_reno() {
 fn a_loss_takes_three_tenths_and_only_once_per_round_trip() {
     let mut path = Path::new(RTT);
     path.send(10);
-    path.cubic.on_loss(at(path.now), 3, false, false);
+    path.on_loss(&lost(3, false, false));
     assert_eq!((path.cubic.window(), path.cubic.ssthresh(), path.cubic.events()), (8_400, 8_400, 1));
-    path.cubic.on_loss(at(path.now), 9, false, false);
-    path.cubic.on_loss(at(path.now), 9, false, true);
+    path.on_loss(&lost(9, false, false));
+    path.on_loss(&lost(9, false, true));
     assert_eq!((path.cubic.window(), path.cubic.events()), (8_400, 1));
     // The next packet leaves at the same instant and yet belongs to the next round trip.
     path.send(1);
-    path.cubic.on_loss(at(path.now), 10, false, false);
+    path.on_loss(&lost(10, false, false));
     assert_eq!((path.cubic.window(), path.cubic.events()), (5_880, 2));
 }
 
@@ -242,7 +252,7 @@ fn acks_of_packets_sent_before_the_loss_do_not_grow_the_window() {
     path.send(10);
     // The frame that reveals the loss acknowledges others: reported before or after it.
     path.cubic.on_ack(&Acked { packet_number: 5, bytes: MTU });
-    path.cubic.on_loss(at(path.now), 3, false, false);
+    path.on_loss(&lost(3, false, false));
     path.ack(4, false);
     assert_eq!((path.cubic.window(), path.cubic.state.epoch), (8_400, None));
     path.send(7);
@@ -313,13 +323,13 @@ fn a_window_that_has_outgrown_the_old_one_stays() {
 fn an_ecn_mark_is_not_undone() {
     let mut marked = Path::new(RTT);
     marked.send(10);
-    marked.cubic.on_loss(at(marked.now), 9, false, true);
+    marked.on_loss(&lost(9, false, true));
     marked.cubic.on_spurious();
     assert_eq!(marked.cubic.window(), 8_400);
     let mut both = Path::new(RTT);
     both.send(10);
     both.lose();
-    both.cubic.on_loss(at(both.now), 9, false, true);
+    both.on_loss(&lost(9, false, true));
     both.cubic.on_spurious();
     assert_eq!((both.cubic.window(), both.cubic.events()), (8_400, 1));
 }
@@ -329,11 +339,11 @@ fn persistent_congestion_starts_again_from_two_packets() {
     let mut path = Path::new(RTT);
     path.cubic.state.window = 100 * PACKET;
     path.send(100);
-    path.cubic.on_loss(at(path.now), 99, true, false);
+    path.on_loss(&lost(99, true, false));
     path.first = path.next;
     assert_eq!((path.cubic.window(), path.cubic.ssthresh()), (2 * PACKET, 70 * PACKET));
     // An older loss that is found afterwards takes nothing more.
-    path.cubic.on_loss(at(path.now), 50, false, false);
+    path.on_loss(&lost(50, false, false));
     assert_eq!((path.cubic.window(), path.cubic.ssthresh()), (2 * PACKET, 70 * PACKET));
     for round in 1..6 {
         path.round(1);
@@ -429,10 +439,30 @@ fn the_enum_passes_everything_on() {
     controller.on_ack(&Acked { packet_number: 0, bytes: MTU });
     controller.on_ack_frame_end(at(RTT), 0, 0, false, &Rtt::new());
     assert_eq!((controller.window(), controller.ssthresh()), (13_200, u64::MAX));
-    controller.on_loss(at(RTT), 0, false, false);
+    controller.on_loss(at(RTT), &lost(0, false, false));
     assert_eq!((controller.window(), controller.events(), controller.in_slow_start()), (9_240, 1, false));
     controller.on_spurious();
     assert_eq!((controller.window(), controller.in_slow_start()), (13_200, true));
+}
+
+#[test]
+fn a_loss_without_a_queue_takes_half_of_what_was_lost() {
+    let mut path = Path::new(RTT);
+    path.round(2);
+    path.round(2);
+    let window = path.cubic.window();
+    path.cubic.on_loss(at(path.now), &lost(path.next - 1, false, false));
+    assert_eq!((path.cubic.window(), path.cubic.events()), (window - PACKET / 2, 1));
+    assert!(!path.cubic.in_slow_start());
+    // Each loss counts, and the window grows on between them.
+    path.cubic.on_loss(at(path.now), &lost(path.next - 1, false, false));
+    assert_eq!((path.cubic.window(), path.cubic.events()), (window - PACKET, 1));
+    path.round(2);
+    assert!(path.cubic.window() > window - PACKET);
+    // A mark is congestion all the same.
+    let window = path.cubic.window();
+    path.cubic.on_loss(at(path.now), &lost(path.next - 1, false, true));
+    assert_eq!(path.cubic.window(), scale(window, 7, 10));
 }
 
 proptest! {
@@ -451,7 +481,7 @@ proptest! {
                         path.ack(packets, number % 3 == 0);
                     }
                 }
-                4 => path.cubic.on_loss(at(path.now), number % (path.next + 1), number % 7 == 0, number % 5 == 0),
+                4 => path.on_loss(&lost(number % (path.next + 1), number % 7 == 0, number % 5 == 0)),
                 5 => path.cubic.on_spurious(),
                 _ => path.measure(Duration::from_nanos(number)),
             }
