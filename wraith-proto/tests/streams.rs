@@ -1,8 +1,18 @@
 //! Streams and recovery between two endpoints in virtual time.
 
+#[path = "streams/credit.rs"]
+mod credit;
+#[path = "streams/fairness.rs"]
+mod fairness;
 #[path = "streams/goodput.rs"]
 mod goodput;
+#[path = "streams/life.rs"]
+mod life;
 #[path = "streams/loss.rs"]
 mod loss;
+#[path = "streams/recovery.rs"]
+mod recovery;
+#[path = "streams/refusal.rs"]
+mod refusal;
 #[path = "streams/support.rs"]
 mod support;
