@@ -1,0 +1,202 @@
+//! `PEER@ADDR`, addresses to bind, and addresses that others may reach this machine at.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use wraith_proto::PeerId;
+
+use crate::failure::{Failure, Result};
+
+/// A peer and where it is: `PEER@ip:port`, `PEER@[v6]:port`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Target {
+    pub(crate) id: PeerId,
+    pub(crate) addr: SocketAddr,
+}
+
+impl Target {
+    /// The address to bind for talking to it: any of its family, or the one that was asked for.
+    pub(crate) fn bind_addr(&self, asked: Option<SocketAddr>) -> Result<SocketAddr> {
+        let Some(bind) = asked else { return Ok(any(self.addr.is_ipv6())) };
+        let dual = bind.is_ipv6() && bind.ip().is_unspecified();
+        if bind.is_ipv4() != self.addr.is_ipv4() && !dual {
+            let family = if self.addr.is_ipv4() { "IPv4" } else { "IPv6" };
+            return Err(Failure::Usage(format!(
+                "{} cannot be reached from {bind}: bind an {family} address, or leave --bind out",
+                self.addr
+            )));
+        }
+        Ok(bind)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.id, self.addr)
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (id, addr) =
+            text.split_once('@').ok_or("expected PEER@ip:port, as `wraith-cli listen` prints it")?;
+        let id: PeerId = id.parse().map_err(|error| format!("{error}: copy it again from the peer"))?;
+        id.validate().map_err(|error| format!("{error}: copy it again from the peer"))?;
+        let addr: SocketAddr = addr
+            .parse()
+            .map_err(|_| format!("'{addr}' is not an address: write ip:port, or [ip]:port for IPv6"))?;
+        let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
+        if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
+            return Err(format!("{addr} is no peer's address: give the one that `wraith-cli listen` prints"));
+        }
+        Ok(Self { id, addr })
+    }
+}
+
+/// Reads an address to bind: `ip:port`, `ip` or `:port`.
+pub(crate) fn parse_bind(text: &str) -> std::result::Result<SocketAddr, String> {
+    if let Ok(addr) = text.parse() {
+        return Ok(addr);
+    }
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    if let Ok(ip) = bare.parse() {
+        return Ok(SocketAddr::new(ip, 0));
+    }
+    match text.strip_prefix(':').map(str::parse) {
+        Some(Ok(port)) => Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)),
+        _ => Err("write ip:port, [ip]:port, ip or :port".to_owned()),
+    }
+}
+
+/// The address that lets the system choose everything.
+pub(crate) fn any(ipv6: bool) -> SocketAddr {
+    let ip = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, 0)
+}
+
+/// Where a socket bound to `local` can be reached, the most useful first, loopback last.
+pub(crate) fn reachable(local: SocketAddr) -> Vec<SocketAddr> {
+    if !local.ip().is_unspecified() {
+        return vec![local];
+    }
+    let mut ips = interface_ips();
+    ips.push(Ipv4Addr::LOCALHOST.into());
+    ips.push(Ipv6Addr::LOCALHOST.into());
+    ips.retain(|ip| local.is_ipv6() || ip.is_ipv4());
+    let mut seen = Vec::with_capacity(ips.len());
+    for ip in ips {
+        if !seen.contains(&ip) {
+            seen.push(ip);
+        }
+    }
+    seen.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
+    seen.into_iter().map(|ip| SocketAddr::new(ip, local.port())).collect()
+}
+
+/// Addresses of interfaces that are up. Link-local ones are left out: they mean nothing without an interface.
+#[cfg(unix)]
+fn interface_ips() -> Vec<IpAddr> {
+    use nix::ifaddrs::getifaddrs;
+    use nix::net::if_::InterfaceFlags;
+
+    let Ok(interfaces) = getifaddrs() else { return Vec::new() };
+    interfaces
+        .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP))
+        .filter_map(|interface| interface.address)
+        .filter_map(|address| {
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        })
+        .filter(|ip| match ip {
+            IpAddr::V4(ip) => !ip.is_link_local(),
+            IpAddr::V6(ip) => !ip.is_unicast_link_local(),
+        })
+        .collect()
+}
+
+/// Addresses that the system would send from to hosts far away; nothing is sent.
+#[cfg(not(unix))]
+fn interface_ips() -> Vec<IpAddr> {
+    // Documentation prefixes (RFC 5737, RFC 3849) go by the default route.
+    let far = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    let ask = |(bind, far)| {
+        let socket = std::net::UdpSocket::bind(bind).ok()?;
+        socket.connect(far).ok()?;
+        socket.local_addr().ok().map(|addr| addr.ip())
+    };
+    far.into_iter().filter_map(ask).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wraith_proto::Identity;
+
+    use super::*;
+
+    fn id() -> PeerId {
+        Identity::from_seed([7; 32]).peer_id()
+    }
+
+    fn addr(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_target_is_read_as_it_is_written() {
+        for text in ["192.0.2.1:5", "[2001:db8::1]:65535"] {
+            let target: Target = format!("{}@{text}", id()).parse().unwrap();
+            assert_eq!(target, Target { id: id(), addr: addr(text) });
+            assert_eq!(target.to_string(), format!("{}@{text}", id()));
+        }
+        let mapped: Target = format!("{}@[::ffff:192.0.2.1]:5", id()).parse().unwrap();
+        assert_eq!(mapped.addr, addr("192.0.2.1:5"));
+    }
+
+    #[test]
+    fn a_wrong_target_is_refused_with_the_remedy() {
+        let refusal = |text: &str| text.parse::<Target>().unwrap_err();
+        assert_eq!(refusal("abc"), "expected PEER@ip:port, as `wraith-cli listen` prints it");
+        assert_eq!(refusal("abc@127.0.0.1:1"), "a peer id has 52 characters: copy it again from the peer");
+        let zero = "a".repeat(52);
+        assert!(
+            refusal(&format!("{zero}@127.0.0.1:1"))
+                .starts_with("the peer id is not an acceptable public key")
+        );
+        assert!(refusal(&format!("{}@localhost:1", id())).starts_with("'localhost:1' is not an address"));
+        assert!(refusal(&format!("{}@0.0.0.0:1", id())).starts_with("0.0.0.0:1 is no peer's address"));
+        assert!(refusal(&format!("{}@127.0.0.1:0", id())).starts_with("127.0.0.1:0 is no peer's address"));
+    }
+
+    #[test]
+    fn an_address_to_bind_may_be_short() {
+        assert_eq!(parse_bind("127.0.0.1:5"), Ok(addr("127.0.0.1:5")));
+        assert_eq!(parse_bind("::1"), Ok(addr("[::1]:0")));
+        assert_eq!(parse_bind("[::1]"), Ok(addr("[::1]:0")));
+        assert_eq!(parse_bind("10.0.0.1"), Ok(addr("10.0.0.1:0")));
+        assert_eq!(parse_bind(":4433"), Ok(addr("[::]:4433")));
+        assert!(parse_bind("4433").is_err());
+    }
+
+    #[test]
+    fn the_local_address_fits_the_target() {
+        let v4 = Target { id: id(), addr: addr("192.0.2.1:5") };
+        assert_eq!(v4.bind_addr(None), Ok(addr("0.0.0.0:0")));
+        assert_eq!(v4.bind_addr(Some(addr("[::]:7"))), Ok(addr("[::]:7")));
+        assert!(matches!(v4.bind_addr(Some(addr("[::1]:7"))), Err(Failure::Usage(_))));
+        let v6 = Target { id: id(), addr: addr("[2001:db8::1]:5") };
+        assert_eq!(v6.bind_addr(None), Ok(addr("[::]:0")));
+        assert!(matches!(v6.bind_addr(Some(addr("0.0.0.0:7"))), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn a_socket_on_every_address_is_reachable_at_each_and_loopback_comes_last() {
+        let all = reachable(addr("[::]:9"));
+        assert_eq!(all.last(), Some(&addr("[::1]:9")));
+        assert!(all.contains(&addr("127.0.0.1:9")));
+        assert!(reachable(addr("0.0.0.0:9")).iter().all(SocketAddr::is_ipv4));
+        assert_eq!(reachable(addr("127.0.0.1:9")), [addr("127.0.0.1:9")]);
+    }
+}

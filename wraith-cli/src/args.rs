@@ -1,0 +1,149 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::address::{Target, parse_bind};
+use crate::driver_pick::Choice;
+use crate::duration;
+use crate::output::Output;
+
+/// Secure datagrams and streams between machines that know each other's keys.
+#[derive(Parser, Debug)]
+#[command(name = "wraith-cli", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Try it on one machine: `wraith-cli listen`, then `wraith-cli ping PEER@ADDR` with a line that it prints.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C.";
+
+/// Options of every command, before or after its name.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// How packets travel: auto, mio
+    #[arg(long, global = true, value_name = "DRIVER", default_value = "auto", hide_default_value = true)]
+    pub(crate) driver: Choice,
+    /// Local address: ip:port, ip or :port
+    #[arg(long, global = true, value_name = "ADDR", value_parser = parse_bind)]
+    pub(crate) bind: Option<SocketAddr>,
+    /// Identity file; made if it does not exist
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) identity: Option<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long, global = true)]
+    json: bool,
+    /// No messages but errors
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// More messages, unless --quiet
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+impl Common {
+    pub(crate) fn output(&self) -> Output {
+        Output { json: self.json, quiet: self.quiet, verbose: self.verbose && !self.quiet }
+    }
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Make an identity file and print its peer id
+    Keygen(Keygen),
+    /// Print the peer id of an identity file
+    Id,
+    /// Accept sessions: answer `ping` and `bench --connect`
+    Listen,
+    /// Measure round trips of a session
+    Ping(Ping),
+    /// Measure throughput: encrypted, counted at the receiver, beside the bare socket
+    Bench(Bench),
+    /// Show what each driver can do here
+    Drivers,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Keygen {
+    /// Where to
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        help = "Where to [default: $XDG_CONFIG_HOME/wraith/identity, or under ~/.config]"
+    )]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace an existing identity
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Ping {
+    /// Whom, as `listen` prints it
+    #[arg(value_name = "PEER@ADDR")]
+    pub(crate) target: Target,
+    /// Probes to send
+    #[arg(short, long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) count: u32,
+    /// Bytes in a probe
+    #[arg(short, long, default_value_t = 56, value_parser = clap::value_parser!(u16).range(4..))]
+    pub(crate) size: u16,
+    /// Time between probes, like 1s or 200ms
+    #[arg(short, long, default_value = "1s", value_parser = duration::parse)]
+    pub(crate) interval: Duration,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Bench {
+    /// Time to measure, like 10s or 2m
+    #[arg(long, default_value = "10s", value_parser = duration::parse_measurable)]
+    pub(crate) duration: Duration,
+    /// UDP payload of a packet, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1472,
+        value_parser = clap::value_parser!(u16).range(crate::bench::MIN_PACKET..=crate::bench::MAX_PACKET))]
+    pub(crate) packet_size: u16,
+    /// Measure to a `wraith-cli listen` elsewhere instead of within this machine
+    #[arg(long, value_name = "PEER@ADDR")]
+    pub(crate) connect: Option<Target>,
+    /// Measure a reliable stream, too
+    #[arg(long)]
+    pub(crate) stream: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_consistent_and_the_help_fits_one_screen() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        assert!(command.render_help().to_string().lines().count() <= 30);
+        for name in ["keygen", "id", "listen", "ping", "bench", "drivers"] {
+            let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
+            assert!(help.lines().count() <= 30, "{help}");
+        }
+    }
+
+    #[test]
+    fn common_options_are_accepted_before_and_after_the_command() {
+        for line in [["wraith-cli", "--json", "id"], ["wraith-cli", "id", "--json"]] {
+            assert!(Cli::try_parse_from(line).unwrap().common.output().json);
+        }
+        let [before, after] = [["--driver", "mio", "id"], ["id", "--driver", "mio"]]
+            .map(|line| Cli::try_parse_from(["wraith-cli"].into_iter().chain(line)).unwrap().common.driver);
+        assert_eq!((before, after), (Choice::Mio, Choice::Mio));
+        let output = Cli::try_parse_from(["wraith-cli", "-q", "id", "-v"]).unwrap().common.output();
+        assert_eq!(output, Output { quiet: true, ..Output::default() });
+    }
+}

@@ -1,0 +1,212 @@
+//! Which driver to use, said aloud; and the command `drivers`.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use serde::Serialize;
+use wraith_drivers::{Caps, Driver, Mode, Park};
+use wraith_drivers_mio::{MioDriver, Options};
+
+use crate::failure::{Failure, Result, failed};
+use crate::output::Output;
+
+/// What `--driver` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Choice {
+    /// The best one that works.
+    Auto,
+    /// Sockets through mio.
+    Mio,
+    /// A driver of WRAITH that this build does not have.
+    NotBuilt(&'static str),
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "mio" => Ok(Self::Mio),
+            "uring" => Ok(Self::NotBuilt("uring")),
+            "xdp" => Ok(Self::NotBuilt("xdp")),
+            _ => Err("the drivers are auto and mio".to_owned()),
+        }
+    }
+}
+
+/// The driver that was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Picked {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// How it works here, in the words of the JSON field `mode`.
+    pub(crate) mode: &'static str,
+}
+
+/// Work for whichever driver is taken.
+pub(crate) trait Job {
+    type Output;
+
+    fn run<D: Park>(self, driver: D, picked: Picked) -> Result<Self::Output>;
+}
+
+/// Binds the chosen driver to `bind` and does the job with it.
+pub(crate) fn with_driver<J: Job>(
+    output: Output,
+    choice: Choice,
+    bind: SocketAddr,
+    job: J,
+) -> Result<J::Output> {
+    let why = match choice {
+        Choice::NotBuilt(name) => {
+            return Err(failed(format!("the driver {name} is not part of this build: use --driver mio")));
+        }
+        Choice::Auto => "the only one in this build",
+        Choice::Mio => "asked for",
+    };
+    let driver = MioDriver::bind(bind, &Options::default()).map_err(|error| bind_failure(bind, &error))?;
+    let caps = driver.caps();
+    let picked = Picked { name: "mio", mode: mode_name(caps.mode) };
+    output.detail(format_args!("driver mio, {}: {why}; bound to {}", caps.mode, driver.local_addr()));
+    if let Some(limit) = caps.limited_by {
+        output.detail(format_args!("driver mio is held back: {limit}"));
+    }
+    job.run(driver, picked)
+}
+
+/// Whether a socket for both IP versions can be had.
+pub(crate) fn has_ipv6() -> bool {
+    std::net::UdpSocket::bind("[::]:0").is_ok()
+}
+
+/// The name of a mode in JSON.
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Syscall => "syscall",
+        Mode::SyscallGso => "syscall-gso",
+        Mode::Uring => "uring",
+        Mode::UringFixed => "uring-fixed",
+        Mode::UringZeroCopy => "uring-zc",
+        Mode::Xdp { native: true, zero_copy: true } => "xdp-native-zc",
+        Mode::Xdp { native: true, zero_copy: false } => "xdp-native-copy",
+        Mode::Xdp { native: false, .. } => "xdp-generic-copy",
+        Mode::Memory => "memory",
+        Mode::Other(name) => name,
+        _ => "unknown",
+    }
+}
+
+fn bind_failure(addr: SocketAddr, error: &io::Error) -> Failure {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => "another program uses it: choose another port with --bind",
+        io::ErrorKind::AddrNotAvailable => "no interface of this machine has it: choose another with --bind",
+        io::ErrorKind::PermissionDenied => "take a port above 1023, or run with more privileges",
+        io::ErrorKind::Unsupported => {
+            "this system lacks that IP version: choose an address of the other with --bind"
+        }
+        _ => "choose another address with --bind",
+    };
+    failed(format!("cannot bind {addr}: {error}; {remedy}"))
+}
+
+#[derive(Serialize)]
+struct DriverRow {
+    driver: &'static str,
+    available: bool,
+    mode: Option<&'static str>,
+    reason: Option<String>,
+    max_datagram: Option<usize>,
+    tx_segments: Option<usize>,
+    rx_segments: Option<usize>,
+    ecn: Option<bool>,
+    local_ip: Option<bool>,
+    dont_fragment: Option<bool>,
+}
+
+/// `drivers`: what each driver of this build can do here.
+pub(crate) fn list(output: Output) {
+    let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let row = match MioDriver::bind(loopback, &Options::default()) {
+        Ok(driver) => available("mio", &driver.caps()),
+        Err(error) => unavailable("mio", error.to_string()),
+    };
+    if !output.json {
+        output.result(&(), format_args!("{:8} {:10} {:16} details", "driver", "available", "mode"));
+    }
+    output.result(&row, row.text());
+}
+
+fn available(driver: &'static str, caps: &Caps) -> DriverRow {
+    DriverRow {
+        driver,
+        available: true,
+        mode: Some(mode_name(caps.mode)),
+        reason: caps.limited_by.map(|limit| limit.to_string()),
+        max_datagram: Some(caps.max_datagram),
+        tx_segments: Some(caps.tx_segments),
+        rx_segments: Some(caps.rx_segments),
+        ecn: Some(caps.ecn),
+        local_ip: Some(caps.local_ip),
+        dont_fragment: Some(caps.dont_fragment),
+    }
+}
+
+fn unavailable(driver: &'static str, reason: String) -> DriverRow {
+    DriverRow {
+        driver,
+        available: false,
+        mode: None,
+        reason: Some(reason),
+        max_datagram: None,
+        tx_segments: None,
+        rx_segments: None,
+        ecn: None,
+        local_ip: None,
+        dont_fragment: None,
+    }
+}
+
+impl DriverRow {
+    fn text(&self) -> String {
+        let mut details = Vec::new();
+        if let (Some(max), Some(tx), Some(rx)) = (self.max_datagram, self.tx_segments, self.rx_segments) {
+            details.push(format!("datagrams up to {max} bytes, {tx} in a send, {rx} in a receive"));
+        }
+        let flags =
+            [("ECN", self.ecn), ("local addresses", self.local_ip), ("don't fragment", self.dont_fragment)];
+        details
+            .extend(flags.iter().filter(|(_, flag)| *flag == Some(true)).map(|(name, _)| (*name).to_owned()));
+        details.extend(self.reason.as_ref().map(|reason| format!("held back: {reason}")));
+        let available = if self.available { "yes" } else { "no" };
+        format!("{:8} {available:10} {:16} {}", self.driver, self.mode.unwrap_or("-"), details.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_is_not_built_in_is_named_with_the_remedy() {
+        struct Never;
+        impl Job for Never {
+            type Output = ();
+            fn run<D: Park>(self, _: D, _: Picked) -> Result<()> {
+                Err(failed("ran"))
+            }
+        }
+        let choice: Choice = "uring".parse().unwrap();
+        let result = with_driver(Output::SILENT, choice, "127.0.0.1:0".parse().unwrap(), Never);
+        assert_eq!(result, Err(failed("the driver uring is not part of this build: use --driver mio")));
+        assert!("quick".parse::<Choice>().is_err());
+    }
+
+    #[test]
+    fn modes_have_the_names_that_scripts_know() {
+        assert_eq!(mode_name(Mode::SyscallGso), "syscall-gso");
+        assert_eq!(mode_name(Mode::Xdp { zero_copy: true, native: true }), "xdp-native-zc");
+        assert_eq!(mode_name(Mode::Other("dpdk")), "dpdk");
+    }
+}

@@ -1,0 +1,54 @@
+//! `wraith-cli`: WRAITH on the command line.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod args;
+mod bench;
+mod cpu;
+mod dial;
+mod drive;
+mod driver_pick;
+mod duration;
+mod failure;
+mod identity;
+mod listen;
+mod output;
+mod ping;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command, Common};
+use failure::Result;
+use stop::Stop;
+
+fn main() -> ExitCode {
+    let Cli { common, command } = Cli::parse();
+    match run(&common, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            common.output().failure(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(common: &Common, command: Command) -> Result<()> {
+    let output = common.output();
+    match command {
+        Command::Keygen(args) => {
+            identity::keygen(output, args.output.or_else(|| common.identity.clone()), args.force)
+        }
+        Command::Id => identity::id(output, common.identity.clone()),
+        Command::Listen => listen::run(common, &Stop::on_ctrl_c()?),
+        Command::Ping(args) => ping::run(common, &args, &Stop::on_ctrl_c()?),
+        Command::Bench(args) => bench::run(common, &args, &Stop::on_ctrl_c()?),
+        Command::Drivers => {
+            driver_pick::list(output);
+            Ok(())
+        }
+    }
+}
