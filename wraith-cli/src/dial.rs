@@ -60,8 +60,10 @@ pub(crate) fn connect(endpoint: &mut Endpoint, now: Instant, target: &Target) ->
 /// What a session's end means to a command that was not done with it.
 pub(crate) fn ended(endpoint: &Endpoint, target: &Target, reason: CloseReason) -> Failure {
     let addr = target.addr;
+    let impostors = endpoint.stats().drops(DropReason::Refused);
     failed(match reason {
-        CloseReason::HandshakeTimeout if endpoint.stats().drops(DropReason::Refused) > 0 => format!(
+        // Answers that prove another identity are dropped; a refusal by the peer itself is not.
+        CloseReason::HandshakeTimeout | CloseReason::Refused if impostors > 0 => format!(
             "another identity than {} answers at {addr}: copy PEER@ADDR again from the peer's `wraith-cli listen`",
             target.id
         ),

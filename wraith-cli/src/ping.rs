@@ -198,7 +198,7 @@ impl Pinger {
             lost: self.sent - received,
             min_ms: rtts.first().copied().map(millis),
             avg_ms: average.map(millis),
-            median_ms: rtts.get(rtts.len() / 2).copied().map(millis),
+            median_ms: median(rtts).map(millis),
             max_ms: rtts.last().copied().map(millis),
         }
     }
@@ -268,7 +268,29 @@ impl Task for Pinger {
     }
 }
 
+/// The middle one, or the mean of the two in the middle.
+fn median(sorted: &[Duration]) -> Option<Duration> {
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some((*upper + *lower) / 2)
+}
+
 fn millis(duration: Duration) -> f64 {
     // Whole nanoseconds, without the digits that a float adds.
     (duration.as_secs_f64() * 1e9).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_in_the_middle() {
+        let [a, b, c] = [1, 2, 30].map(Duration::from_millis);
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[a]), Some(a));
+        assert_eq!(median(&[a, b]), Some(Duration::from_micros(1500)));
+        assert_eq!(median(&[a, b, c]), Some(b));
+        assert_eq!(millis(Duration::from_nanos(110_065)).to_string(), "0.110065");
+    }
 }

@@ -1,0 +1,9 @@
+//! The real binary, as people and scripts run it.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod identity;
+mod sessions;
+mod support;
+mod usage;

@@ -1,0 +1,55 @@
+//! Wrong usage, and what needs no network.
+
+use crate::support::run;
+
+#[test]
+fn wrong_usage_ends_with_code_2() {
+    let peer = run(["keygen", "--output", "/dev/null/x"]);
+    assert_eq!(peer.code, Some(1));
+    for args in [
+        &["no-such-command"][..],
+        &[],
+        &["ping"],
+        &["ping", "nobody"],
+        &["id", "--no-such-option"],
+        &["bench", "--packet-size", "100"],
+        &["bench", "--duration", "soon"],
+        &["listen", "--bind", "nowhere"],
+        &["drivers", "--driver", "quick"],
+    ] {
+        let done = run(args);
+        assert_eq!((done.code, done.stdout.len()), (Some(2), 0), "{args:?}: {}", done.stderr);
+        assert!(!done.stderr.is_empty());
+    }
+}
+
+#[test]
+fn help_and_version_go_to_stdout() {
+    let help = run(["--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    assert!(help.stdout.iter().any(|line| line.starts_with("Usage: wraith-cli")));
+    assert_eq!(run(["--version"]).stdout, [concat!("wraith-cli ", env!("CARGO_PKG_VERSION"))]);
+}
+
+#[test]
+fn drivers_are_listed_with_what_they_can_do() {
+    let drivers = run(["drivers", "--json"]).json();
+    assert_eq!(drivers.len(), 1);
+    assert_eq!((&drivers[0]["driver"], &drivers[0]["available"]), (&"mio".into(), &true.into()));
+    assert!(drivers[0]["mode"].as_str().unwrap().starts_with("syscall"));
+    let table = run(["drivers"]).stdout;
+    assert!(table[0].starts_with("driver") && table[1].starts_with("mio"), "{table:?}");
+}
+
+#[test]
+fn a_driver_that_is_not_built_in_fails_with_the_remedy() {
+    let done = run(["listen", "--driver", "xdp"]);
+    assert_eq!(done.error(1), "the driver xdp is not part of this build: use --driver mio");
+}
+
+#[test]
+fn an_address_of_no_interface_fails_with_the_remedy() {
+    // RFC 5737: for documentation only.
+    let done = run(["listen", "--bind", "198.51.100.1:0"]);
+    assert!(done.error(1).contains("choose another with --bind"), "{}", done.stderr);
+}
