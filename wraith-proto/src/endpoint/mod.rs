@@ -350,11 +350,30 @@ fn shard_of_id(id: ConnectionId, shards: u8) -> u8 {
     ((u16::from(id.0[0]) * u16::from(shards)) >> 8) as u8
 }
 
-/// One spelling for each address: IPv4 inside IPv6 is plain IPv4.
+/// One spelling for each address: IPv4 inside IPv6 is plain IPv4. A link-local address keeps its interface.
 fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(canonical_ip(address.ip()), address.port())
+    let mut canonical = SocketAddr::new(canonical_ip(address.ip()), address.port());
+    if let (SocketAddr::V6(canonical), SocketAddr::V6(address)) = (&mut canonical, address) {
+        canonical.set_scope_id(address.scope_id());
+    }
+    canonical
 }
 
 fn canonical_ip(ip: IpAddr) -> IpAddr {
     ip.to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_one_spelling_and_keeps_its_interface() {
+        let canonical = |text: &str| canonical(text.parse().unwrap());
+        assert_eq!(canonical("[::ffff:192.0.2.1]:5"), "192.0.2.1:5".parse().unwrap());
+        assert_eq!(canonical("192.0.2.1:5"), "192.0.2.1:5".parse().unwrap());
+        assert_eq!(canonical("[2001:db8::1]:5"), "[2001:db8::1]:5".parse().unwrap());
+        assert_eq!(canonical("[fe80::1%3]:5"), "[fe80::1%3]:5".parse().unwrap());
+        assert_ne!(canonical("[fe80::1%3]:5"), canonical("[fe80::1%4]:5"));
+    }
 }
