@@ -48,7 +48,11 @@ impl FromStr for Target {
         let addr: SocketAddr = addr
             .parse()
             .map_err(|_| format!("'{addr}' is not an address: write ip:port, or [ip]:port for IPv6"))?;
-        let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
+        let addr = match addr.ip().to_canonical() {
+            IpAddr::V4(ip) => SocketAddr::new(ip.into(), addr.port()),
+            // As it is: a link-local address has an interface.
+            IpAddr::V6(_) => addr,
+        };
         if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
             return Err(format!("{addr} is no peer's address: give the one that `wraith-cli listen` prints"));
         }
@@ -146,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_target_is_read_as_it_is_written() {
-        for text in ["192.0.2.1:5", "[2001:db8::1]:65535"] {
+        for text in ["192.0.2.1:5", "[2001:db8::1]:65535", "[fe80::1%3]:5"] {
             let target: Target = format!("{}@{text}", id()).parse().unwrap();
             assert_eq!(target, Target { id: id(), addr: addr(text) });
             assert_eq!(target.to_string(), format!("{}@{text}", id()));

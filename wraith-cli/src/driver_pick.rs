@@ -45,6 +45,17 @@ pub(crate) struct Picked {
     pub(crate) mode: &'static str,
 }
 
+impl Picked {
+    fn new(name: &'static str, caps: &Caps) -> Self {
+        Self { name, mode: mode_name(caps.mode) }
+    }
+
+    /// The same after a run: the system may have withdrawn something since.
+    pub(crate) fn after(self, caps: &Caps) -> Self {
+        Self::new(self.name, caps)
+    }
+}
+
 /// Work for whichever driver is taken.
 pub(crate) trait Job {
     type Output;
@@ -68,7 +79,7 @@ pub(crate) fn with_driver<J: Job>(
     };
     let driver = MioDriver::bind(bind, &Options::default()).map_err(|error| bind_failure(bind, &error))?;
     let caps = driver.caps();
-    let picked = Picked { name: "mio", mode: mode_name(caps.mode) };
+    let picked = Picked::new("mio", &caps);
     output.detail(format_args!("driver mio, {}: {why}; bound to {}", caps.mode, driver.local_addr()));
     if let Some(limit) = caps.limited_by {
         output.detail(format_args!("driver mio is held back: {limit}"));

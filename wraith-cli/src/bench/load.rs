@@ -56,7 +56,8 @@ impl Job for LoadJob<'_> {
         let load = Load::new(session, self.target, self.kind, size, self.duration);
         let mut runner = Runner::new(driver, endpoint, load);
         drive(&mut runner, self.stop)?;
-        runner.into_parts().2.finish(picked)
+        let (driver, _, load) = runner.into_parts();
+        load.finish(picked.after(&driver.caps()))
     }
 }
 

@@ -40,7 +40,7 @@ impl Run {
         self.lost += other.lost;
         self.rx_time += other.rx_time;
         self.tx_time += other.tx_time;
-        self.picked = self.picked.or(other.picked);
+        self.picked = other.picked.or(self.picked);
         self.suite = self.suite.or(other.suite);
     }
 
