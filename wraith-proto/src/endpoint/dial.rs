@@ -7,7 +7,7 @@ use super::hello::{self, Ids, Introduction};
 use super::lifecycle::{End, Established};
 use super::{Endpoint, Route, canonical};
 use crate::config::{MIN_DATAGRAM, Peer};
-use crate::crypto::{Noise, Role, finish_mac};
+use crate::crypto::{Noise, PeerId, Role, finish_mac};
 use crate::error::{CloseReason, ConnectError, DropReason, SessionError};
 use crate::event::Outcome;
 use crate::meta::{RxMeta, Via};
@@ -85,17 +85,21 @@ impl Endpoint {
         let ids = Ids { initiator: packet.destination(), responder: packet.source() };
         let params = Params::parse(payload).ok();
         let static_key = handshake.noise.remote_static();
-        if let Some(params) = params
-            && params.refusal.is_some()
-            && self.is_expected(index, &params)
-        {
+        if params.is_some_and(|params| {
+            params.initiator_id != Some(ids.initiator) || params.responder_id != Some(ids.responder)
+        }) {
+            // The outer header was altered on the way; the genuine copy may still come (`PROTO §4.3`).
+            self.rewind(slot);
+            return Err(DropReason::Malformed);
+        }
+        let pinned = self.sessions[index].peer;
+        if params.is_some_and(|params| is_refusal(&params, static_key, pinned)) {
             self.end(index, End::silent(CloseReason::Refused));
             return Ok(Outcome::Handshaking);
         }
         let introduction = params.and_then(|params| {
             hello::introduction(&self.config, &params, HandshakeKind::Response, ids, static_key)
         });
-        let pinned = self.sessions[index].peer;
         let Some(introduction) = introduction.filter(|intro| pinned.is_none_or(|pin| pin == intro.peer))
         else {
             self.on_impostor(index, slot);
@@ -104,7 +108,7 @@ impl Endpoint {
         let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
         handshake.ids = ids;
         handshake.introduction = Some(introduction);
-        handshake.received = handshake.round_trip(now).map_or(0, |_| 1);
+        handshake.rtt = handshake.round_trip(now);
         handshake.path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
         let session = &mut self.sessions[index];
         session.path = handshake.path;
@@ -205,6 +209,13 @@ impl Endpoint {
         }
         handshake.impostors += 1;
         handshake.expires = handshake.expires.min(now.saturating_add(IMPOSTOR_PATIENCE));
+        self.rewind(slot);
+        self.arm_handshake(slot);
+    }
+
+    /// Takes the Noise state back to where it was after INIT.
+    fn rewind(&mut self, slot: u32) {
+        let Some(handshake) = self.handshakes.get_mut(slot) else { return };
         let seed = handshake.ephemeral_seed;
         handshake.noise =
             Noise::new(Role::Initiator, &self.config.identity, self.config.crypto, VERSION, seed);
@@ -213,8 +224,8 @@ impl Endpoint {
         let (source, grease) = (handshake.ids.initiator, handshake.grease);
         if hello::write_init(&self.config, source, grease, &mut payload).is_ok() {
             let _ = handshake.noise.write(&payload, &mut message);
+            self.stats.dh_operations += 1;
         }
-        self.arm_handshake(slot);
     }
 
     /// Writes FINISH and starts the session.
@@ -244,9 +255,10 @@ impl Endpoint {
         let mac = finish_mac(&key, &message[..end]);
         message[end..].copy_from_slice(&mac);
         let root = handshake.noise.root().ok_or(())?;
-        let rtt = (handshake.received == 1).then(|| handshake.round_trip(now)).flatten();
+        let rtt = handshake.rtt;
         handshake.say(message, now);
         handshake.stage = Stage::Confirm;
+        handshake.impostors = 0;
         handshake.expires = now.saturating_add(self.config.transport.handshake_timeout);
         self.stats.dh_operations += 1;
         let (protocol, suite) = (choice.protocol, choice.suite);
@@ -270,12 +282,15 @@ impl Endpoint {
         let slot = session.handshake.ok_or(DropReason::Replayed)?;
         Ok((index, slot))
     }
+}
 
-    /// Whether a refusal comes from the peer that was dialled, as far as that can be said.
-    fn is_expected(&self, index: u32, params: &Params<'_>) -> bool {
-        let pinned = self.sessions[index].peer;
-        pinned.is_none_or(|pin| params.peer.is_some_and(|peer| pin.0 == *peer))
-    }
+/// Whether an answer is a refusal by the peer that was dialled, proven like an introduction (`PROTO §4.7`).
+fn is_refusal(params: &Params<'_>, static_key: Option<[u8; 32]>, pinned: Option<PeerId>) -> bool {
+    let Some(peer) = params.peer.copied().map(PeerId) else { return false };
+    params.refusal.is_some()
+        && params.require(HandshakeKind::Response).is_ok()
+        && pinned.is_none_or(|pin| pin == peer)
+        && peer.validate().is_ok_and(|key| static_key == Some(key))
 }
 
 /// Whether an address can be one peer's.

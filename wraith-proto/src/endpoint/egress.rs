@@ -97,10 +97,9 @@ impl Endpoint {
 
     /// A packet arrived for a session that was closed here: say so again, ever more seldom.
     pub(super) fn repeat_close(&mut self, index: u32) {
-        let session = &mut self.sessions[index];
-        session.packets_received += 1;
-        let Some(ending) = &mut session.ending else { return };
-        if session.packets_received.is_power_of_two() && !ending.due {
+        let Some(ending) = &mut self.sessions[index].ending else { return };
+        ending.late += 1;
+        if ending.late.is_power_of_two() && !ending.due {
             ending.due = true;
             self.closes_due += 1;
             self.settle(index);

@@ -49,8 +49,8 @@ pub(super) struct Handshake {
     pub(super) ids: Ids,
     /// The datagram that is repeated, byte for byte.
     pub(super) message: Vec<u8>,
-    /// The initiator's ephemeral key: the same INIT belongs to the same handshake (`PROTO §4.12`).
-    pub(super) ephemeral: [u8; 32],
+    /// Fingerprint of the first Noise message: the same INIT belongs to the same handshake (`PROTO §4.12`).
+    pub(super) first: [u8; 32],
     /// Fingerprint of the lists in INIT.
     pub(super) lists: [u8; 32],
     pub(super) finish_key: Option<[u8; 32]>,
@@ -59,8 +59,11 @@ pub(super) struct Handshake {
     pub(super) grease: u64,
     /// Answers that authenticated but came from somebody else.
     pub(super) impostors: u8,
+    /// Bytes that came from the peer's address, and that went to it.
     pub(super) received: u32,
     sent: u32,
+    /// From our message to its answer, if it was sent once.
+    pub(super) rtt: Option<Duration>,
     pub(super) started: Instant,
     /// A message was sent more than once: its round trip says nothing.
     pub(super) repeated: bool,
@@ -80,7 +83,7 @@ impl Drop for Handshake {
 /// All handshakes of an endpoint.
 pub(super) struct Handshakes {
     slab: Slab<Handshake>,
-    /// Ephemeral keys of INIT → slot.
+    /// Fingerprints of first messages → slot.
     inits: KeyTable,
     hash_key: [u8; 16],
     links: Links,
@@ -106,10 +109,10 @@ impl Handshakes {
         Slab::<Handshake>::memory(slots) + KeyTable::memory(slots) + Links::memory(slots) + slots * HEAP
     }
 
-    /// The handshake that an INIT with this ephemeral key belongs to.
-    pub(super) fn find(&self, ephemeral: &[u8; 32]) -> Option<u32> {
-        let slot = self.inits.get(self.key(ephemeral))?;
-        let same = self.slab.get(slot).is_some_and(|handshake| handshake.ephemeral == *ephemeral);
+    /// The handshake that an INIT with this first message belongs to.
+    pub(super) fn find(&self, first: &[u8; 32]) -> Option<u32> {
+        let slot = self.inits.get(self.key(first))?;
+        let same = self.slab.get(slot).is_some_and(|handshake| handshake.first == *first);
         same.then_some(slot)
     }
 
@@ -132,7 +135,7 @@ impl Handshakes {
 
     /// Adds a handshake; the caller made sure that there is room.
     pub(super) fn insert(&mut self, handshake: Handshake) -> Option<u32> {
-        let key = (handshake.role == Role::Responder).then(|| self.key(&handshake.ephemeral));
+        let key = (handshake.role == Role::Responder).then(|| self.key(&handshake.first));
         let slot = self.slab.insert(handshake).ok()?;
         if let Some(key) = key {
             let _ = self.inits.insert(key, slot);
@@ -140,8 +143,8 @@ impl Handshakes {
         Some(slot)
     }
 
-    fn key(&self, ephemeral: &[u8; 32]) -> u64 {
-        siphasher::sip::SipHasher13::new_with_key(&self.hash_key).hash(ephemeral)
+    fn key(&self, first: &[u8; 32]) -> u64 {
+        siphasher::sip::SipHasher13::new_with_key(&self.hash_key).hash(first)
     }
 }
 
@@ -163,7 +166,7 @@ impl Handshake {
             path,
             ids,
             message: Vec::new(),
-            ephemeral: [0; 32],
+            first: [0; 32],
             lists: [0; 32],
             finish_key: None,
             introduction: None,
@@ -171,6 +174,7 @@ impl Handshake {
             impostors: 0,
             received: 0,
             sent: 0,
+            rtt: None,
             started: now,
             repeated: false,
             repeat_at: None,
@@ -233,7 +237,7 @@ impl Endpoint {
         self.wheel.cancel(self.config.limits.sessions + slot);
         let Some(handshake) = handshakes.slab.remove(slot) else { return };
         if handshake.role == Role::Responder {
-            let key = handshakes.key(&handshake.ephemeral);
+            let key = handshakes.key(&handshake.first);
             handshakes.inits.remove(key);
             let id = handshake.ids.responder.as_u64();
             if self.routes.get(id) == Some(Route::Handshake(slot).pack()) {

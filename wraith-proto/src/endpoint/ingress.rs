@@ -2,6 +2,7 @@
 
 use super::lifecycle::End;
 use super::received::Received;
+use super::respond::Finished;
 use super::{Endpoint, Route};
 use crate::error::DropReason;
 use crate::event::Outcome;
@@ -56,10 +57,13 @@ impl Endpoint {
             HandshakeKind::Cookie => self.on_cookie(datagram),
             HandshakeKind::Versions => self.on_versions(datagram),
             HandshakeKind::Finish => match self.on_finish(meta, datagram) {
-                Ok(None) => Ok(Outcome::Handshaking),
+                Ok(Finished::Now(None)) => Ok(Outcome::Handshaking),
                 // The handshake counts even if the packet behind it does not.
-                Ok(Some(at)) => {
+                Ok(Finished::Now(Some(at))) => {
                     return self.take_packet(meta, datagram, at).map_err(|_| Outcome::Handshaking);
+                }
+                Ok(Finished::Before(at)) => {
+                    return self.take_packet(meta, datagram, at).map_err(Outcome::Dropped);
                 }
                 Err(reason) => Err(reason),
             },
@@ -80,7 +84,7 @@ impl Endpoint {
         let opened = Opened { session: index, number, body: start..start + len };
         let body = &mut datagram[opened.body.clone()];
         if self.sessions[index].phase == Phase::Closing {
-            self.repeat_close(index);
+            self.on_late_packet(index, body);
             return Ok(opened);
         }
         match split_body(body).map_err(|_| super::frames::Unfit::Violation).and_then(|(payload, frames)| {

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::session::{Control, Ending, EventBits, Keys, PeerParameters, Phase, SessionState};
 use crate::stream::Bits;
 use crate::time::Instant;
+use crate::wire::{Frame, Frames, split_body};
 
 /// Codes of CLOSE (`PROTO §9.5`).
 pub(super) const CODE_VIOLATION: u32 = 1;
@@ -135,7 +136,8 @@ impl Endpoint {
             Role::Responder => Role::Initiator,
         };
         let key = self.peer_key(peer, &instance, role);
-        if self.peers.get(key).is_none() {
+        let known = self.peers.get(key).and_then(|known| self.sessions.get(known));
+        if !known.is_some_and(|known| known.is_open() && known.peer == Some(peer)) {
             let _ = self.peers.insert(key, index);
         }
         let Some(other) = self.peers.get(self.peer_key(peer, &instance, other_role)) else { return false };
@@ -160,7 +162,7 @@ impl Endpoint {
         }
         let known = session.phase != Phase::Handshaking || session.role == Role::Initiator;
         let frame = end.frame.filter(|_| session.keys.is_some());
-        session.ending = Some(Ending { reason: end.reason, frame, due: frame.is_some() });
+        session.ending = Some(Ending { reason: end.reason, frame, due: frame.is_some(), late: 0 });
         session.phase = if frame.is_some() { Phase::Closing } else { Phase::Draining };
         session.timers.clear();
         session.events.0 &= EventBits::CLOSED;
@@ -180,6 +182,25 @@ impl Endpoint {
         if known {
             self.notify(index, EventBits::CLOSED);
         }
+        self.settle(index);
+    }
+
+    /// A packet arrived after this end closed.
+    pub(super) fn on_late_packet(&mut self, index: u32, body: &mut [u8]) {
+        if self.sessions[index].handshake.is_some() {
+            self.confirm_dial(index);
+        }
+        let is_close = |frame| matches!(frame, Ok(Frame::Close { .. } | Frame::CloseApp { .. }));
+        if !split_body(body).is_ok_and(|(_, frames)| Frames::new(frames).any(is_close)) {
+            self.repeat_close(index);
+            return;
+        }
+        // Both closed at once: who is told so has nothing to answer (`PROTO §9.3`).
+        self.forget_close(index);
+        let session = &mut self.sessions[index];
+        session.phase = Phase::Draining;
+        session.timers.clear();
+        session.timers.set(TimerKind::Close, Some(self.now));
         self.settle(index);
     }
 

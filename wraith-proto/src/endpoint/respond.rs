@@ -20,6 +20,15 @@ use crate::wire::{
     VERSION, is_reserved_version,
 };
 
+/// What FINISH did, and where the protected packet behind it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Finished {
+    /// It ended the handshake.
+    Now(Option<usize>),
+    /// The handshake had ended before.
+    Before(usize),
+}
+
 impl Endpoint {
     /// INIT arrived.
     pub(super) fn on_init(&mut self, meta: &RxMeta, datagram: &[u8]) -> Result<Outcome, DropReason> {
@@ -35,8 +44,11 @@ impl Endpoint {
             return Err(DropReason::UnknownVersion);
         }
         let packet = InitPacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
-        let ephemeral = *packet.message().first_chunk::<32>().ok_or(DropReason::Malformed)?;
-        if let Some(slot) = self.handshakes.find(&ephemeral) {
+        if self.is_own_init(&packet) {
+            return Err(DropReason::Replayed);
+        }
+        let first = blake3::hash(packet.message()).into();
+        if let Some(slot) = self.handshakes.find(&first) {
             return self.on_repeated_init(slot, path, &packet, datagram.len());
         }
         let (now, id) = (self.now, packet.source());
@@ -56,17 +68,19 @@ impl Endpoint {
         if self.handshakes.is_full() {
             return Err(DropReason::TableFull);
         }
-        self.begin_answer(path, &packet, ephemeral, datagram.len())
+        self.begin_answer(path, &packet, first, datagram.len())
     }
 
-    /// FINISH arrived. Returns where a protected packet begins behind it, if one does.
-    pub(super) fn on_finish(&mut self, meta: &RxMeta, datagram: &[u8]) -> Result<Option<usize>, DropReason> {
+    /// FINISH arrived.
+    pub(super) fn on_finish(&mut self, meta: &RxMeta, datagram: &[u8]) -> Result<Finished, DropReason> {
         let packet = FinishPacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
         let rest = (packet.len() < datagram.len()).then_some(packet.len());
         let slot = match self.route(packet.destination())? {
             Route::Handshake(slot) => slot,
             // Repeated, since our first packet was lost or is on its way: what follows it may still be new.
-            Route::Session(_) => return rest.map(Some).ok_or(DropReason::Replayed),
+            Route::Session(_) => {
+                return rest.map(Finished::Before).ok_or(DropReason::Replayed);
+            }
         };
         let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
         let key = handshake.finish_key.filter(|_| handshake.stage == Stage::Finish);
@@ -85,7 +99,7 @@ impl Endpoint {
         let (Some(mut established), Some(ids)) = (established, ids) else { return Err(DropReason::Refused) };
         established.rtt = rtt;
         self.begin_session(path, ids, established)?;
-        Ok(rest)
+        Ok(Finished::Now(rest))
     }
 
     /// Reads INIT and answers it: a keygen and two Diffie-Hellman operations.
@@ -93,7 +107,7 @@ impl Endpoint {
         &mut self,
         path: Path,
         packet: &InitPacket<'_>,
-        ephemeral: [u8; 32],
+        first: [u8; 32],
         received: usize,
     ) -> Result<Outcome, DropReason> {
         let seed = self.rng.array();
@@ -111,7 +125,7 @@ impl Endpoint {
         let ids = Ids { initiator: packet.source(), responder: crate::wire::ConnectionId::ZERO };
         let timeout = self.config.transport.handshake_timeout;
         let mut handshake = Handshake::new(Role::Responder, noise, path, ids, self.now, timeout);
-        handshake.ephemeral = ephemeral;
+        handshake.first = first;
         handshake.lists = hello::lists(&params);
         handshake.received = received as u32;
         handshake.grease = self.rng.next_u64();
@@ -221,6 +235,15 @@ impl Endpoint {
         self.notify(index, if ask { EventBits::AUTHORIZE } else { EventBits::CONNECTED });
         self.settle(index);
         Ok(())
+    }
+
+    /// Whether an INIT is one of this endpoint's own, sent back to it (`PROTO §4.12`).
+    fn is_own_init(&mut self, packet: &InitPacket<'_>) -> bool {
+        let Ok(Route::Session(index)) = self.route(packet.source()) else { return false };
+        let slot = self.sessions.get(index).and_then(|session| session.handshake);
+        slot.and_then(|slot| self.handshakes.get_mut(slot)).is_some_and(|handshake| {
+            handshake.ids.initiator == packet.source() && handshake.role == Role::Initiator
+        })
     }
 
     fn welcomes(&self, peer: PeerId) -> bool {

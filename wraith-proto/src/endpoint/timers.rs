@@ -48,8 +48,9 @@ impl Endpoint {
     /// Something authentic arrived: the session lives on.
     pub(super) fn postpone_idle(&mut self, index: u32) {
         let session = &mut self.sessions[index];
-        let idle = session.idle_timeout(self.config.transport.idle_timeout).max(session.recovery.pto() * 3);
-        session.timers.set(TimerKind::Idle, Some(self.now.saturating_add(idle)));
+        let idle = session.idle_timeout(self.config.transport.idle_timeout);
+        let at = idle.map(|idle| self.now.saturating_add(idle.max(session.recovery.pto() * 3)));
+        session.timers.set(TimerKind::Idle, at);
     }
 
     /// Something was sent: no keep-alive is due for a while.

@@ -116,6 +116,8 @@ pub(crate) struct Ending {
     pub(crate) frame: Option<(bool, u32)>,
     /// CLOSE has to be sent now.
     pub(crate) due: bool,
+    /// Packets that arrived since.
+    pub(crate) late: u32,
 }
 
 /// The deadlines of one session, one for each kind.
@@ -252,9 +254,8 @@ impl SessionState {
         self.phase == Phase::Live
     }
 
-    /// The idle time that both ends agree to; the shorter one, zero meaning none.
-    pub(crate) fn idle_timeout(&self, own: Duration) -> Duration {
-        let peer = self.peer_parameters.idle_timeout;
-        if peer.is_zero() { own } else { own.min(peer) }
+    /// The idle time that both ends agree to: the shorter one, zero meaning none.
+    pub(crate) fn idle_timeout(&self, own: Duration) -> Option<Duration> {
+        [own, self.peer_parameters.idle_timeout].into_iter().filter(|timeout| !timeout.is_zero()).min()
     }
 }
