@@ -23,6 +23,9 @@ pub(super) const NOISE_OVERHEAD: [usize; 3] = [32, 96, 64];
 /// Bytes of the first Noise message: it fills the datagram (`PROTO §2.5`).
 const INIT_MESSAGE_LEN: usize = MIN_DATAGRAM as usize - INIT_MESSAGE_OFFSET;
 
+/// Cookies for which INIT is repeated at once (`PROTO §4.13`): whoever sees the id can forge them.
+const MAX_COOKIES: u8 = 4;
+
 /// Wrong answers after which the initiator stops trying others (`PROTO §4.19`).
 const MAX_IMPOSTORS: u8 = 4;
 
@@ -106,24 +109,33 @@ impl Endpoint {
             return Err(DropReason::Refused);
         };
         let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
+        // A copy may come from anywhere: the peer is where it was dialled.
+        if canonical(meta.from) == handshake.path.remote {
+            handshake.path = Path { remote: handshake.path.remote, local: meta.to, via: meta.via };
+        }
         handshake.ids = ids;
-        handshake.introduction = Some(introduction);
         handshake.rtt = handshake.round_trip(now);
-        handshake.path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
+        self.meet(index, slot, introduction, pinned.is_some()).map_err(|()| DropReason::Refused)?;
+        Ok(Outcome::Handshaking)
+    }
+
+    /// The responder is known: goes on, or asks the application first (`PROTO §4.8`).
+    fn meet(&mut self, index: u32, slot: u32, introduction: Introduction, expected: bool) -> Result<(), ()> {
+        let handshake = self.handshakes.get_mut(slot).ok_or(())?;
+        handshake.introduction = Some(introduction);
         let session = &mut self.sessions[index];
         session.path = handshake.path;
-        session.cids.set_remote(ids.responder);
-        if pinned.is_some() {
-            self.finish_dial(index, slot).map_err(|()| DropReason::Refused)?;
-        } else {
-            handshake.stage = Stage::Authorize;
-            handshake.fall_silent();
-            session.peer = Some(introduction.peer);
-            session.phase = Phase::Pending;
-            self.arm_handshake(slot);
-            self.notify(index, EventBits::AUTHORIZE);
+        session.cids.set_remote(handshake.ids.responder);
+        if expected {
+            return self.finish_dial(index, slot);
         }
-        Ok(Outcome::Handshaking)
+        handshake.stage = Stage::Authorize;
+        handshake.fall_silent();
+        session.peer = Some(introduction.peer);
+        session.phase = Phase::Pending;
+        self.arm_handshake(slot);
+        self.notify(index, EventBits::AUTHORIZE);
+        Ok(())
     }
 
     /// COOKIE arrived: repeat INIT with it.
@@ -139,7 +151,10 @@ impl Endpoint {
             return Err(DropReason::Replayed);
         }
         place.copy_from_slice(packet.cookie());
-        self.send_handshake(slot);
+        if handshake.cookies < MAX_COOKIES {
+            handshake.cookies += 1;
+            self.send_handshake(slot);
+        }
         Ok(Outcome::Handshaking)
     }
 

@@ -49,7 +49,7 @@ pub(super) struct Handshake {
     pub(super) ids: Ids,
     /// The datagram that is repeated, byte for byte.
     pub(super) message: Vec<u8>,
-    /// Fingerprint of the first Noise message: the same INIT belongs to the same handshake (`PROTO §4.12`).
+    /// Fingerprint of INIT: the same one belongs to the same handshake (`PROTO §4.12`).
     pub(super) first: [u8; 32],
     /// Fingerprint of the lists in INIT.
     pub(super) lists: [u8; 32],
@@ -57,6 +57,8 @@ pub(super) struct Handshake {
     /// What the responder said, while the application is asked.
     pub(super) introduction: Option<Introduction>,
     pub(super) grease: u64,
+    /// Cookies for which INIT was repeated at once.
+    pub(super) cookies: u8,
     /// Answers that authenticated but came from somebody else.
     pub(super) impostors: u8,
     /// Bytes that came from the peer's address, and that went to it.
@@ -83,7 +85,7 @@ impl Drop for Handshake {
 /// All handshakes of an endpoint.
 pub(super) struct Handshakes {
     slab: Slab<Handshake>,
-    /// Fingerprints of first messages → slot.
+    /// Fingerprints of INIT → slot.
     inits: KeyTable,
     hash_key: [u8; 16],
     links: Links,
@@ -109,7 +111,7 @@ impl Handshakes {
         Slab::<Handshake>::memory(slots) + KeyTable::memory(slots) + Links::memory(slots) + slots * HEAP
     }
 
-    /// The handshake that an INIT with this first message belongs to.
+    /// The handshake that an INIT with this fingerprint belongs to.
     pub(super) fn find(&self, first: &[u8; 32]) -> Option<u32> {
         let slot = self.inits.get(self.key(first))?;
         let same = self.slab.get(slot).is_some_and(|handshake| handshake.first == *first);
@@ -171,6 +173,7 @@ impl Handshake {
             finish_key: None,
             introduction: None,
             grease: 0,
+            cookies: 0,
             impostors: 0,
             received: 0,
             sent: 0,
@@ -200,13 +203,6 @@ impl Handshake {
     /// The session's round trip: from our message to its answer, if it was sent once.
     pub(super) fn round_trip(&self, now: Instant) -> Option<Duration> {
         (!self.repeated).then(|| now.saturating_since(self.started))
-    }
-
-    /// The peer's address is another than before.
-    pub(super) fn move_to(&mut self, path: Path, received: u32) {
-        self.path = path;
-        self.received = received;
-        self.sent = 0;
     }
 
     fn may_send(&self) -> bool {
@@ -345,3 +341,6 @@ impl Handshake {
         self.pause == FIRST_REPEAT
     }
 }
+
+#[cfg(test)]
+mod tests;

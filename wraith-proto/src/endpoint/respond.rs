@@ -1,6 +1,7 @@
 //! The answering side of the handshake.
 
 use alloc::vec;
+use core::net::{IpAddr, SocketAddr};
 
 use super::admit::Verdict;
 use super::dial::NOISE_OVERHEAD;
@@ -47,7 +48,7 @@ impl Endpoint {
         if self.is_own_init(&packet) {
             return Err(DropReason::Replayed);
         }
-        let first = blake3::hash(packet.message()).into();
+        let first = fingerprint(&packet, path.remote);
         if let Some(slot) = self.handshakes.find(&first) {
             return self.on_repeated_init(slot, path, &packet, datagram.len());
         }
@@ -91,12 +92,15 @@ impl Endpoint {
         if self.sessions.is_full() {
             return Err(DropReason::TableFull);
         }
-        let path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
+        // FINISH proves the address that RESPONSE went to; a copy of it may come from anywhere (`PROTO §4.11`).
+        let mut path = handshake.path;
+        if canonical(meta.from) == path.remote {
+            path = Path { remote: path.remote, local: meta.to, via: meta.via };
+        }
+        let (ids, rtt) = (handshake.ids, handshake.round_trip(self.now));
         let established = self.take_finish(slot, &packet);
-        let rtt = self.handshakes.get_mut(slot).and_then(|handshake| handshake.round_trip(self.now));
-        let ids = self.handshakes.get_mut(slot).map(|handshake| handshake.ids);
         self.free_handshake(slot);
-        let (Some(mut established), Some(ids)) = (established, ids) else { return Err(DropReason::Refused) };
+        let mut established = established.ok_or(DropReason::Refused)?;
         established.rtt = rtt;
         self.begin_session(path, ids, established)?;
         Ok(Finished::Now(rest))
@@ -161,7 +165,7 @@ impl Endpoint {
         Some(())
     }
 
-    /// The same INIT again: the same answer, to where it came from (`PROTO §4.12`).
+    /// The same INIT from the same address again: the same answer (`PROTO §4.12`).
     fn on_repeated_init(
         &mut self,
         slot: u32,
@@ -173,12 +177,8 @@ impl Endpoint {
         if handshake.ids.initiator != packet.source() {
             return Err(DropReason::Malformed);
         }
-        if handshake.path.remote == path.remote {
-            handshake.received = handshake.received.saturating_add(received as u32);
-        } else {
-            // Another address has its own allowance; what was sent to the first does not count against it.
-            handshake.move_to(path, received as u32);
-        }
+        handshake.path = path;
+        handshake.received = handshake.received.saturating_add(received as u32);
         handshake.repeated = true;
         self.send_handshake(slot);
         Ok(Outcome::Handshaking)
@@ -252,4 +252,16 @@ impl Endpoint {
             Policy::All | Policy::Ask => true,
         }
     }
+}
+
+/// What makes an INIT the same as another: its Noise message and where it came from (`PROTO §4.12`). The
+/// transcript of an answer proves one address only because no other got that answer.
+fn fingerprint(packet: &InitPacket<'_>, from: SocketAddr) -> [u8; 32] {
+    let address = match from.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(packet.message()).update(&address).update(&from.port().to_be_bytes());
+    hasher.finalize().into()
 }
