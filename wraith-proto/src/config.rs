@@ -50,6 +50,12 @@ impl Config {
         }
     }
 
+    /// Streams of each direction that a peer may have open: no more than half of the pool, so that a single session
+    /// never waits for room that only it could give.
+    pub(crate) fn stream_offer(&self) -> u32 {
+        u32::from(self.transport.peer_streams).min((self.limits.streams / 2).max(1))
+    }
+
     /// Checks that the parts fit together.
     ///
     /// # Errors
@@ -211,7 +217,7 @@ pub struct Transport {
     pub stream_window: u64,
     /// Credit that a stream grows to when the path needs it, in bytes.
     pub max_window: u64,
-    /// Streams of each direction that a peer may have open.
+    /// Streams of each direction that a peer may have open; at most half of `Limits::streams` are offered.
     pub peer_streams: u16,
     /// The application grants all credit with `Session::grant`.
     pub manual_credit: bool,

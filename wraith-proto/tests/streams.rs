@@ -1,7 +1,11 @@
 //! Streams and recovery between two endpoints in virtual time.
 
+#[path = "streams/by_hand.rs"]
+mod by_hand;
 #[path = "streams/credit.rs"]
 mod credit;
+#[path = "streams/exhaustion.rs"]
+mod exhaustion;
 #[path = "streams/fairness.rs"]
 mod fairness;
 #[path = "streams/goodput.rs"]
@@ -14,5 +18,7 @@ mod loss;
 mod recovery;
 #[path = "streams/refusal.rs"]
 mod refusal;
+#[path = "streams/sessions.rs"]
+mod sessions;
 #[path = "streams/support.rs"]
 mod support;

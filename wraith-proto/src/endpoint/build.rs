@@ -22,6 +22,9 @@ const TRAILER_LEN: usize = 2;
 /// Lost packets looked at for data that may be sent again now.
 const LOST_SCAN: usize = 8;
 
+/// Streams passed over in search of one that the peer is known to have room for.
+const UNKNOWN_SCAN: u32 = 64;
+
 /// Packet numbers end here (`PROTO §5.3`).
 const LAST_NUMBER: u64 = varint::MAX;
 
@@ -37,6 +40,8 @@ struct Draft<'a> {
     acked: Option<u64>,
     /// There is no record to remember the packet by.
     unrecorded: bool,
+    /// Only streams that the peer is known to have room for: this packet has to arrive (`PROTO §7.7`).
+    known_only: bool,
     /// An attached stream's piece that fills the rest of the packet: it may be sealed from where it lies.
     tail: Option<Tail>,
 }
@@ -76,6 +81,7 @@ impl<'a> Draft<'a> {
             asks: false,
             acked: None,
             unrecorded: false,
+            known_only: false,
             tail: None,
         }
     }
@@ -147,6 +153,7 @@ impl Endpoint {
             self.end(index, End::exhausted());
         }
         let mut draft = Draft::new(room);
+        draft.known_only = self.sessions[index].recovery.doubts_packets();
         if self.sessions[index].phase == Phase::Closing {
             self.put_close(index, &mut draft);
             return self.seal(index, draft, None);
@@ -436,6 +443,9 @@ impl Endpoint {
         if send.reset.is_some() {
             return None;
         }
+        if draft.known_only && !send.is_known() {
+            return Some(frame);
+        }
         if send.is_held() {
             send.hold(Piece { offset, len, fin });
             return None;
@@ -465,9 +475,18 @@ impl Endpoint {
 
     fn put_streams<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
         let handle = self.handle_of(index);
+        let mut unknown = 0;
         while let Some(slot) = self.sessions[index].streams.next_ready() {
             let stream = self.streams.stream(slot);
             let (id, Some(send)) = (stream.id, stream.send.as_mut()) else { return };
+            if draft.known_only && !send.is_known() {
+                unknown += 1;
+                if unknown > UNKNOWN_SCAN {
+                    return;
+                }
+                self.streams.rotate(&mut self.sessions[index].streams, slot);
+                continue;
+            }
             let Some(room) = draft.stream_room(id, send.next_offset()) else { return };
             let Some(piece) = send.next_piece(room) else {
                 if send.wants_to_send() {

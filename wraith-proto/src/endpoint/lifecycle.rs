@@ -71,7 +71,7 @@ impl Endpoint {
     /// Gives the session its keys and starts its life; the caller raises events.
     pub(super) fn establish(&mut self, index: u32, established: Established) {
         let now = self.now;
-        let transport = self.config.transport;
+        let (transport, offer) = (self.config.transport, self.config.stream_offer());
         let session = &mut self.sessions[index];
         let parameters = established.parameters;
         session.peer = Some(established.peer);
@@ -85,7 +85,7 @@ impl Endpoint {
             session.recovery.rtt.sample(rtt, core::time::Duration::ZERO, parameters.max_ack_delay, false);
         }
         let streams = &mut session.streams;
-        streams.offer = u32::from(transport.peer_streams);
+        streams.offer = offer;
         streams.bi.limit = parameters.streams_bi;
         streams.uni.limit = parameters.streams_uni;
         streams.bi.allowed = streams.offer;

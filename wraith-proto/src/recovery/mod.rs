@@ -218,6 +218,11 @@ impl Recovery {
             .min(Duration::from_mins(1))
     }
 
+    /// Whether the next packet is every second probe without an answer: what the ones before carried may be the reason.
+    pub(crate) fn doubts_packets(&self) -> bool {
+        self.probes == 1 && self.pto_count >= 2
+    }
+
     /// Whether the congestion window admits a packet of `size` bytes.
     pub(crate) fn window_admits(&self, size: u16) -> bool {
         self.in_flight + u64::from(size) <= self.controller.window()

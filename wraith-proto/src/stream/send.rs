@@ -63,6 +63,8 @@ pub(crate) struct SendHalf {
     delivered: bool,
     /// Refused bytes wait for the peer's next grant (`PROTO §7.5`).
     held: bool,
+    /// The peer has acknowledged some of it, so it had room for the stream.
+    known: bool,
     /// Number of the last report of refused bytes.
     report: u64,
     pub(crate) reset: Option<u32>,
@@ -88,6 +90,7 @@ impl SendHalf {
             fin_acked: false,
             delivered: false,
             held: false,
+            known: false,
             report: 0,
             reset: None,
             reset_acked: false,
@@ -186,6 +189,7 @@ impl SendHalf {
     pub(crate) fn on_acked(&mut self, piece: Piece) {
         self.outstanding = self.outstanding.saturating_sub(u64::from(piece.len));
         self.fin_acked |= piece.fin;
+        self.known = true;
         self.adjust_unacked(piece.offset, u64::from(piece.len), false);
         self.release();
     }
@@ -261,6 +265,10 @@ impl SendHalf {
         let bytes = self.next < self.end.min(self.credit);
         let fin = self.finished && self.next == self.end && (!self.fin_sent || self.fin_missing);
         (bytes || fin || !self.missing.is_empty()) && self.reset.is_none() && !self.held
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
     }
 
     pub(crate) fn is_held(&self) -> bool {

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wraith_proto::SessionHandle;
-use wraith_sim::{LinkConfig, PairConfig, Side, Verdict};
+use wraith_sim::{LinkConfig, Side, Verdict};
 
-use crate::support::{BulkPair, MS, bulk, connected, send, transfer};
+use crate::support::{BulkPair, MS, bulk, send, transfer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -147,27 +147,4 @@ fn marks_reduce_the_window_without_loss() {
     let before = pair.right.host.received;
     pair.run_for(2 * SECOND);
     assert!((pair.right.host.received - before) * 8 / 2 > 68_000_000);
-}
-
-/// `PROTO §8.8`: a path that takes the marks away gets none.
-#[test]
-fn a_path_that_bleaches_marks_ends_the_marking() {
-    use wraith_proto::{Ecn, Instant, RxMeta, Source, TxMeta, TxQueue, Via};
-    // The pair's links keep marks, so this one is played by hand.
-    let _ = (Ecn::Ect0, Instant::MIN, Via::default());
-    fn _assert<S: Source, Q: TxQueue>(_: S, _: Q, _: RxMeta, _: TxMeta) {}
-}
-
-/// `PROTO §8.9`: while nobody calls, nothing is lost.
-#[test]
-fn a_pause_of_the_caller_is_no_loss() {
-    let (mut pair, left, _) = bulk(17, steady(80_000_000));
-    send(&mut pair, left, 1 << 40);
-    pair.run_for(2 * SECOND);
-    let _ = window(&mut pair, left);
-}
-
-#[test]
-fn default_settings_connect() {
-    let _ = connected(PairConfig::new(1));
 }
