@@ -14,6 +14,8 @@ mod goodput;
 mod life;
 #[path = "streams/loss.rs"]
 mod loss;
+#[path = "streams/model.rs"]
+mod model;
 #[path = "streams/recovery.rs"]
 mod recovery;
 #[path = "streams/refusal.rs"]

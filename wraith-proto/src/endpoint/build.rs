@@ -371,14 +371,13 @@ impl Endpoint {
             }
             let generation = self.streams.generation(slot);
             let stream = self.streams.stream(slot);
-            let (mut done, mut report) = (Bits::default(), 0);
-            for bit in [Bits::RESET, Bits::STOP, Bits::HOLES, Bits::CREDIT, Bits::BLOCKED] {
+            let mut done = Bits::default();
+            for bit in [Bits::RESET, Bits::STOP, Bits::HOLES, Bits::TAKEN, Bits::CREDIT, Bits::BLOCKED] {
                 if !stream.pending.contains(bit) {
                     continue;
                 }
                 match stream.frame(bit) {
-                    Some((frame, number)) if draft.push(&frame) => {
-                        report = report.max(number);
+                    Some(frame) if draft.push(&frame) => {
                         done.insert(bit);
                         stream.pending.remove(bit);
                     }
@@ -388,7 +387,7 @@ impl Endpoint {
             }
             let blocked = !stream.pending.is_empty();
             if !done.is_empty() {
-                let _ = draft.sent.push(SentFrame::Stream { slot, generation, bits: done, report });
+                let _ = draft.sent.push(SentFrame::Stream { slot, generation, bits: done });
             }
             self.streams.refresh_control(lists, slot);
             if blocked {
@@ -573,10 +572,10 @@ impl crate::session::SessionState {
 }
 
 impl crate::stream::Stream {
-    /// The frame of one pending bit, if it still has something to say, and the number of its report.
-    fn frame(&self, bit: Bits) -> Option<(Frame<'static>, u64)> {
+    /// The frame of one pending bit, if it still has something to say.
+    fn frame(&self, bit: Bits) -> Option<Frame<'static>> {
         let stream = self.id.0;
-        let frame = match bit {
+        Some(match bit {
             Bits::RESET => {
                 let send = self.send.as_ref()?;
                 Frame::ResetStream { stream, code: send.reset?, final_size: send.sent() }
@@ -585,13 +584,12 @@ impl crate::stream::Stream {
             Bits::CREDIT => Frame::MaxStreamData { stream, credit: self.recv.as_ref()?.credit() },
             Bits::HOLES => {
                 let report = self.recv.as_ref()?.report?;
-                let (number, offset) = (report.number, report.start);
-                let len = report.end - report.start;
-                return Some((Frame::StreamHoles { stream, report: number, offset, len }, number));
+                let (offset, len) = (report.start, report.end - report.start);
+                Frame::StreamHoles { stream, report: report.number, offset, len }
             }
+            Bits::TAKEN => Frame::HolesTaken { stream, report: self.send.as_ref()?.last_report() },
             _ => Frame::StreamBlocked { stream, credit: self.send.as_ref()?.credit() },
-        };
-        Some((frame, 0))
+        })
     }
 }
 

@@ -91,7 +91,23 @@ impl<'a> Scope<'a> {
         self.acks.hold = Some(self.acks.hold.map_or(packet_number, |hold| hold.min(packet_number)));
     }
 
-    /// A report reached the peer; the last one lets acknowledgements flow again.
+    /// The peer took a report of refused bytes.
+    fn on_report_taken(&mut self, slot: u32, report: u64) {
+        let Some(recv) = &mut self.streams.stream(slot).recv else { return };
+        let Some(another) = recv.on_report_taken(report) else { return };
+        // The peer holds the stream since it took the report: an earlier grant may have come before.
+        let mut bits = if recv.is_paused() { Bits::default() } else { Bits::CREDIT };
+        if another {
+            bits.insert(Bits::HOLES);
+        } else {
+            self.settle_report();
+        }
+        if !bits.is_empty() {
+            self.streams.want(self.lists, slot, bits);
+        }
+    }
+
+    /// A report was settled; the last one lets acknowledgements flow again.
     fn settle_report(&mut self) {
         *self.reports = self.reports.saturating_sub(1);
         if *self.reports == 0 {
@@ -148,28 +164,12 @@ impl AckSink for Scope<'_> {
                     self.streams.notify(self.lists, slot, Bits::WRITABLE);
                 }
             }
-            SentFrame::Stream { slot, generation, bits, report } => {
+            SentFrame::Stream { slot, generation, bits } => {
                 let Some(stream) = self.streams.lookup(slot, generation) else { return };
                 if bits.contains(Bits::RESET)
                     && let Some(send) = &mut stream.send
                 {
                     send.reset_acked = true;
-                }
-                if bits.contains(Bits::HOLES)
-                    && let Some(recv) = &mut stream.recv
-                    && recv.report.is_some_and(|open| open.number == report)
-                {
-                    let another = recv.on_report_acked(report);
-                    // The peer holds the stream since it took the report: an earlier grant may have come before.
-                    let bits = if recv.is_paused() { Bits::default() } else { Bits::CREDIT };
-                    if another {
-                        self.streams.want(self.lists, slot, Bits::HOLES.and(bits));
-                    } else {
-                        self.settle_report();
-                        if !bits.is_empty() {
-                            self.streams.want(self.lists, slot, bits);
-                        }
-                    }
                 }
                 self.retire(slot);
             }
@@ -186,7 +186,7 @@ impl AckSink for Scope<'_> {
     fn lost(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::Data { .. } => {}
-            SentFrame::Stream { slot, generation, bits, .. } => {
+            SentFrame::Stream { slot, generation, bits } => {
                 if self.streams.lookup(slot, generation).is_some() {
                     self.streams.want(self.lists, slot, bits);
                 }
@@ -334,6 +334,9 @@ impl Endpoint {
                 let Some(recv) = &mut stream.recv else { return Ok(()) };
                 if recv.on_reset(code, final_size).ok_or(Violation)? {
                     recv.clear(ranges);
+                    if recv.report.take().is_some() {
+                        scope.settle_report();
+                    }
                     scope.streams.notify(scope.lists, slot, Bits::WAS_RESET);
                 }
             }
@@ -360,7 +363,12 @@ impl Endpoint {
                 if let Some(send) = &mut scope.streams.stream(slot).send {
                     send.on_holes(report, offset, len);
                     scope.streams.refresh_ready(scope.lists, slot);
+                    scope.streams.want(scope.lists, slot, Bits::TAKEN);
                 }
+            }
+            Frame::HolesTaken { stream, report } => {
+                let Some(slot) = scope.find(stream, false, credits)? else { return Ok(()) };
+                scope.on_report_taken(slot, report);
             }
             Frame::StreamBlocked { stream, credit } => {
                 let Some(slot) = scope.find(stream, false, credits)? else { return Ok(()) };
@@ -400,6 +408,7 @@ fn stream_of(frame: &Frame<'_>) -> Option<u32> {
         | Frame::StopSending { stream, .. }
         | Frame::MaxStreamData { stream, .. }
         | Frame::StreamBlocked { stream, .. }
+        | Frame::HolesTaken { stream, .. }
         | Frame::StreamHoles { stream, .. } => Some(stream),
         _ => None,
     }

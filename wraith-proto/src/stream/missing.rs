@@ -12,8 +12,8 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Adds `start..end`, not empty. `adjust` is told each range that is now in the set as `true` and each that it
-    /// swallowed as `false`.
+    /// Adds `start..end`, not empty. `adjust` is told the range that is now in the set as `true`, then each that it
+    /// swallowed as `false`: no byte of these ever seems to be out of the set.
     pub(super) fn insert(&mut self, start: u64, end: u64, mut adjust: impl FnMut(u64, u64, bool)) {
         let (mut start, mut end) = (start, end);
         let touches = |&(low, high): &(u64, u64), start: u64, end: u64| low <= end && start <= high;
@@ -23,10 +23,11 @@ impl Missing {
                 (start, end) = (start.min(low), end.max(high));
             }
         }
+        let mut swallowed: Vec<(u64, u64), MAX_RANGES> = Vec::new();
         let mut at = 0;
         while let Some(&range) = self.ranges.get(at) {
             if touches(&range, start, end) {
-                adjust(range.0, range.1, false);
+                let _ = swallowed.push(range);
                 (start, end) = (start.min(range.0), end.max(range.1));
                 self.ranges.remove(at);
             } else if range.0 < start {
@@ -36,6 +37,7 @@ impl Missing {
             }
         }
         adjust(start, end, true);
+        swallowed.iter().for_each(|&(low, high)| adjust(low, high, false));
         // There is room: a full set has given up at least one range.
         let _ = self.ranges.insert(at, (start, end));
     }

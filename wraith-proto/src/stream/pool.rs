@@ -8,22 +8,20 @@ use crate::util::{KeyTable, Links, List, RangePool, Slab};
 pub(crate) struct Bits(u8);
 
 impl Bits {
-    /// Frames: `RESET_STREAM`, `STOP_SENDING`, `MAX_STREAM_DATA`, `STREAM_HOLES`, `STREAM_BLOCKED`.
+    /// Frames: `RESET_STREAM`, `STOP_SENDING`, `MAX_STREAM_DATA`, `STREAM_HOLES`, `STREAM_BLOCKED`,
+    /// `HOLES_TAKEN`.
     pub(crate) const RESET: Self = Self(1);
     pub(crate) const STOP: Self = Self(2);
     pub(crate) const CREDIT: Self = Self(4);
     pub(crate) const HOLES: Self = Self(8);
     pub(crate) const BLOCKED: Self = Self(16);
+    pub(crate) const TAKEN: Self = Self(32);
     /// Events.
     pub(crate) const OPENED: Self = Self(1);
     pub(crate) const WAS_RESET: Self = Self(2);
     pub(crate) const STOPPED: Self = Self(4);
     pub(crate) const WRITABLE: Self = Self(8);
     pub(crate) const DELIVERED: Self = Self(16);
-
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
 
     pub(crate) fn insert(&mut self, other: Self) {
         self.0 |= other.0;

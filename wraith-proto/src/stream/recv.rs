@@ -37,7 +37,7 @@ pub(crate) struct RecvHalf {
     highest: u64,
     final_size: Option<u64>,
     fin_lent: bool,
-    /// The report that the peer has not acknowledged.
+    /// The report that the peer has not taken.
     pub(crate) report: Option<Report>,
     /// Refused since the report was made: goes into the next one.
     refused: Option<(u64, u64)>,
@@ -135,12 +135,10 @@ impl RecvHalf {
         self.next_report()
     }
 
-    /// The peer acknowledged report `number`; returns whether another is due.
-    pub(crate) fn on_report_acked(&mut self, number: u64) -> bool {
-        if self.report.is_some_and(|report| report.number == number) {
-            self.report = None;
-        }
-        self.next_report()
+    /// The peer took report `number`; returns whether another is due, or `None` if that is no news.
+    pub(crate) fn on_report_taken(&mut self, number: u64) -> Option<bool> {
+        self.report.take_if(|report| report.number == number)?;
+        Some(self.next_report())
     }
 
     /// The application allows bytes up to `up_to`; returns whether the peer has to be told.

@@ -160,17 +160,17 @@ impl SendHalf {
     }
 
     /// Offset of the next piece, for the room that its frame takes.
-    pub(crate) fn next_offset(&self) -> u64 {
+    pub(crate) fn next_offset(&mut self) -> u64 {
+        self.skip_forgotten();
         self.missing.first().map_or(self.next, |(start, _)| start)
     }
 
-    /// The next piece of at most `room` bytes, refused ones first; `None` when there is nothing to send now.
+    /// The next piece, at `next_offset`, of at most `room` bytes; refused ones come first. `None` when there is nothing to send now.
     pub(crate) fn next_piece(&mut self, room: usize) -> Option<Piece> {
         if !self.wants_to_send() {
             return None;
         }
         let room = room.min(usize::from(u16::MAX)) as u64;
-        self.skip_forgotten();
         let (offset, end) = self.missing.first().unwrap_or((self.next, self.end.min(self.credit)));
         let len = end.saturating_sub(offset).min(room);
         let fin = self.finished && offset + len == self.end && (self.fin_missing || !self.fin_sent);
@@ -195,7 +195,7 @@ impl SendHalf {
     }
 
     /// The peer refused `len` bytes from `offset` (report `report`, counted from 1): they wait for its next grant.
-    /// Nothing happens if the report is old or impossible.
+    /// A report that is old or impossible changes nothing.
     pub(crate) fn on_holes(&mut self, report: u64, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
         if report != self.report + 1 || end > self.next || self.reset.is_some() {
@@ -265,6 +265,11 @@ impl SendHalf {
         let bytes = self.next < self.end.min(self.credit);
         let fin = self.finished && self.next == self.end && (!self.fin_sent || self.fin_missing);
         (bytes || fin || !self.missing.is_empty()) && self.reset.is_none() && !self.held
+    }
+
+    /// Number of the last report that was taken.
+    pub(crate) fn last_report(&self) -> u64 {
+        self.report
     }
 
     pub(crate) fn is_known(&self) -> bool {

@@ -35,6 +35,8 @@ pub mod kind {
     pub const STREAM_HOLES: u64 = 0x0d;
     /// The sender of a stream waits for credit.
     pub const STREAM_BLOCKED: u64 = 0x0e;
+    /// `HOLES_TAKEN`
+    pub const HOLES_TAKEN: u64 = 0x0f;
     /// Credit of bidirectional streams.
     pub const MAX_STREAMS_BI: u64 = 0x10;
     /// Credit of unidirectional streams.
@@ -131,6 +133,13 @@ pub enum Frame<'a> {
         /// The credit at which it is blocked.
         credit: u64,
     },
+    /// The sender of a stream knows of refused bytes (`PROTO §7.5`).
+    HolesTaken {
+        /// The stream.
+        stream: u32,
+        /// Number of the report that it took.
+        report: u64,
+    },
     /// How many bidirectional streams the peer may open in all.
     MaxStreamsBi {
         /// Their number.
@@ -206,9 +215,9 @@ impl<'a> Frame<'a> {
                 1 + small(stream) + small(code) + size(final_size)
             }
             Self::StopSending { stream, code } => 1 + small(stream) + small(code),
-            Self::MaxStreamData { stream, credit } | Self::StreamBlocked { stream, credit } => {
-                1 + small(stream) + size(credit)
-            }
+            Self::MaxStreamData { stream, credit: number }
+            | Self::StreamBlocked { stream, credit: number }
+            | Self::HolesTaken { stream, report: number } => 1 + small(stream) + size(number),
             Self::StreamHoles { stream, report, offset, len } => {
                 1 + small(stream) + size(report) + size(offset) + size(len)
             }
@@ -254,6 +263,7 @@ impl<'a> Frame<'a> {
             Self::MaxStreamData { .. } => kind::MAX_STREAM_DATA,
             Self::StreamHoles { .. } => kind::STREAM_HOLES,
             Self::StreamBlocked { .. } => kind::STREAM_BLOCKED,
+            Self::HolesTaken { .. } => kind::HOLES_TAKEN,
             Self::MaxStreamsBi { .. } => kind::MAX_STREAMS_BI,
             Self::MaxStreamsUni { .. } => kind::MAX_STREAMS_UNI,
             Self::NewConnectionId { .. } => kind::NEW_CONNECTION_ID,
@@ -290,9 +300,11 @@ impl<'a> Frame<'a> {
                 w.varint(u64::from(stream))?;
                 w.varint(u64::from(code))
             }
-            Self::MaxStreamData { stream, credit } | Self::StreamBlocked { stream, credit } => {
+            Self::MaxStreamData { stream, credit: number }
+            | Self::StreamBlocked { stream, credit: number }
+            | Self::HolesTaken { stream, report: number } => {
                 w.varint(u64::from(stream))?;
-                w.varint(credit)
+                w.varint(number)
             }
             Self::StreamHoles { stream, report, offset, len } => {
                 w.varint(u64::from(stream))?;
@@ -411,6 +423,7 @@ fn parse_other<'a>(r: &mut Reader<'a>, kind: u64) -> Result<Frame<'a>, FrameErro
             Frame::StreamHoles { stream, report, offset, len }
         }
         kind::STREAM_BLOCKED => Frame::StreamBlocked { stream: r.varint32()?, credit: r.varint()? },
+        kind::HOLES_TAKEN => Frame::HolesTaken { stream: r.varint32()?, report: r.varint()? },
         kind::MAX_STREAMS_BI => Frame::MaxStreamsBi { count: r.varint()? },
         kind::MAX_STREAMS_UNI => Frame::MaxStreamsUni { count: r.varint()? },
         kind::NEW_CONNECTION_ID => {

@@ -35,6 +35,7 @@ fn known_frames_have_these_bytes() {
         (Frame::StopSending { stream: 1, code: 2 }, &[0x0b, 1, 2]),
         (Frame::MaxStreamData { stream: 1, credit: 2 }, &[0x0c, 1, 2]),
         (Frame::StreamBlocked { stream: 1, credit: 2 }, &[0x0e, 1, 2]),
+        (Frame::HolesTaken { stream: 1, report: 2 }, &[0x0f, 1, 2]),
         (Frame::MaxStreamsBi { count: 5 }, &[0x10, 5]),
         (Frame::MaxStreamsUni { count: 5 }, &[0x11, 5]),
         (
@@ -215,6 +216,7 @@ fn any_frame() -> impl Strategy<Value = Frame<'static>> {
         (stream(), code()).prop_map(|(stream, code)| Frame::StopSending { stream, code }),
         (stream(), number()).prop_map(|(stream, credit)| Frame::MaxStreamData { stream, credit }),
         (stream(), number()).prop_map(|(stream, credit)| Frame::StreamBlocked { stream, credit }),
+        (stream(), number()).prop_map(|(stream, report)| Frame::HolesTaken { stream, report }),
         (stream(), 0u64..1 << 50, 1u64..1 << 50).prop_map(|(stream, offset, len)| Frame::StreamHoles {
             stream,
             report: len % 9,
