@@ -22,6 +22,9 @@ const TRAILER_LEN: usize = 2;
 /// Lost packets looked at for data that may be sent again now.
 const LOST_SCAN: usize = 8;
 
+/// Streams looked at for reports of refused bytes that a probe without a record carries.
+const REPORT_SCAN: u32 = 16;
+
 /// Streams passed over in search of one that the peer is known to have room for.
 const UNKNOWN_SCAN: u32 = 64;
 
@@ -160,12 +163,7 @@ impl Endpoint {
         }
         let recovery = &self.sessions[index].recovery;
         if asks && !self.sent.may_send(&recovery.sent) {
-            // A lost packet is sent again whole and hands its record on; an ACK might take its room.
-            if recovery.sent.lost.is_empty() {
-                self.put_ack(index, &mut draft);
-            }
-            self.put_lost(index, &mut draft, source, true);
-            self.put_probe(index, &mut draft, source);
+            self.put_without_record(index, &mut draft, source);
         } else {
             self.put_ack(index, &mut draft);
             if asks {
@@ -188,6 +186,39 @@ impl Endpoint {
             self.put_streams(index, draft, source);
         }
         self.put_probe(index, draft, source);
+    }
+
+    /// What may leave although no record is free: a lost packet, whole, so that it hands its record on, or a probe.
+    fn put_without_record<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
+        let recovery = &mut self.sessions[index].recovery;
+        // An ACK might take the room of a lost packet.
+        if recovery.sent.lost.is_empty() {
+            self.put_ack(index, draft);
+        }
+        if self.sessions[index].recovery.probes == 2 && self.put_reports(index, draft) {
+            self.sessions[index].recovery.probes -= 1;
+            return;
+        }
+        self.put_lost(index, draft, source, true);
+        self.put_probe(index, draft, source);
+    }
+
+    /// Adds frames about refused bytes, which stay pending: they may be what an answer waits for.
+    fn put_reports(&mut self, index: u32, draft: &mut Draft<'_>) -> bool {
+        let mut cursor = self.sessions[index].streams.control.front();
+        for _ in 0..REPORT_SCAN {
+            let Some(slot) = cursor else { break };
+            cursor = self.streams.next_control(slot);
+            let stream = self.streams.stream(slot);
+            for bit in [Bits::HOLES, Bits::TAKEN] {
+                if stream.pending.contains(bit)
+                    && let Some(frame) = stream.frame(bit)
+                {
+                    draft.unrecorded |= draft.push(&frame);
+                }
+            }
+        }
+        draft.unrecorded
     }
 
     /// Seals the packet and remembers it.
@@ -372,6 +403,7 @@ impl Endpoint {
             let generation = self.streams.generation(slot);
             let stream = self.streams.stream(slot);
             let mut done = Bits::default();
+            let report = stream.recv.as_ref().and_then(|recv| recv.report).map_or(0, |report| report.number);
             for bit in [Bits::RESET, Bits::STOP, Bits::HOLES, Bits::TAKEN, Bits::CREDIT, Bits::BLOCKED] {
                 if !stream.pending.contains(bit) {
                     continue;
@@ -387,7 +419,7 @@ impl Endpoint {
             }
             let blocked = !stream.pending.is_empty();
             if !done.is_empty() {
-                let _ = draft.sent.push(SentFrame::Stream { slot, generation, bits: done });
+                let _ = draft.sent.push(SentFrame::Stream { slot, generation, bits: done, report });
             }
             self.streams.refresh_control(lists, slot);
             if blocked {

@@ -164,12 +164,15 @@ impl AckSink for Scope<'_> {
                     self.streams.notify(self.lists, slot, Bits::WRITABLE);
                 }
             }
-            SentFrame::Stream { slot, generation, bits } => {
+            SentFrame::Stream { slot, generation, bits, report } => {
                 let Some(stream) = self.streams.lookup(slot, generation) else { return };
                 if bits.contains(Bits::RESET)
                     && let Some(send) = &mut stream.send
                 {
                     send.reset_acked = true;
+                }
+                if bits.contains(Bits::HOLES) {
+                    self.on_report_taken(slot, report);
                 }
                 self.retire(slot);
             }
@@ -186,7 +189,7 @@ impl AckSink for Scope<'_> {
     fn lost(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::Data { .. } => {}
-            SentFrame::Stream { slot, generation, bits } => {
+            SentFrame::Stream { slot, generation, bits, .. } => {
                 if self.streams.lookup(slot, generation).is_some() {
                     self.streams.want(self.lists, slot, bits);
                 }
@@ -257,6 +260,15 @@ impl Endpoint {
     pub(super) fn after_acks(&mut self, index: u32) {
         if !self.sessions[index].streams.events.is_empty() {
             self.event_links.push_back(&mut self.news, index);
+        }
+    }
+
+    /// Time passes without answer: the reports that the peer has not taken are repeated, since as long as this end
+    /// withholds acknowledgements the peer may withhold its own (`PROTO §7.5`).
+    pub(super) fn repeat_reports(&mut self, index: u32) {
+        let session = &mut self.sessions[index];
+        if session.reports > 0 {
+            self.streams.repeat_reports(&mut session.streams);
         }
     }
 

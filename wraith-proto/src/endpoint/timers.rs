@@ -89,8 +89,11 @@ impl Endpoint {
         let now = self.now;
         let (recovery, mut scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
         let before = recovery.packets_lost;
-        recovery.on_timer(now, &mut self.sent, &mut scope);
+        let probes = recovery.on_timer(now, &mut self.sent, &mut scope);
         self.stats.packets_lost += recovery.packets_lost - before;
+        if probes {
+            self.repeat_reports(index);
+        }
         self.after_acks(index);
     }
 

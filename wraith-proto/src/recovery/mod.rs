@@ -175,20 +175,21 @@ impl Recovery {
         Ok(())
     }
 
-    /// The loss timer fired.
-    pub(crate) fn on_timer(&mut self, now: Instant, pool: &mut SentPool, sink: &mut impl AckSink) {
+    /// The loss timer fired; returns whether there are to be probes.
+    pub(crate) fn on_timer(&mut self, now: Instant, pool: &mut SentPool, sink: &mut impl AckSink) -> bool {
         self.notice_absence(now);
         if self.deadline().is_none_or(|deadline| deadline > now) {
-            return;
+            return false;
         }
         if self.loss_time.is_some() {
             self.detect_losses(now, pool, sink);
-            return;
+            return false;
         }
         self.pto_count = (self.pto_count + 1).min(16);
         self.last_asked = Some(now);
         self.ecn.on_probe_timeout();
         self.probes = 2;
+        true
     }
 
     /// Takes the oldest packet in flight so that a probe carries its data; no congestion signal.

@@ -18,7 +18,7 @@ pub(crate) enum SentFrame {
     /// Stream data.
     Data { slot: u32, generation: u32, offset: u64, len: u16, fin: bool },
     /// Frames about a stream: they are made anew from its state.
-    Stream { slot: u32, generation: u32, bits: Bits },
+    Stream { slot: u32, generation: u32, bits: Bits, report: u64 },
     /// Frames about the session, as bits of `session::Control`.
     Session { bits: u32 },
 }

@@ -47,6 +47,9 @@ impl Bits {
     }
 }
 
+/// Streams looked at for reports to repeat.
+const REPEATED_REPORTS: u32 = 256;
+
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -216,6 +219,18 @@ impl StreamPool {
         self.control.push_back(&mut lists.control, slot);
     }
 
+    /// Notes reports of refused bytes that the peer has not taken as frames to send, for a bounded number of streams.
+    pub(crate) fn repeat_reports(&mut self, lists: &mut SessionStreams) {
+        let mut cursor = lists.all.front();
+        for _ in 0..REPEATED_REPORTS {
+            let Some(slot) = cursor else { return };
+            cursor = self.all.next(slot);
+            if self.slab[slot].recv.as_ref().is_some_and(|recv| recv.report.is_some()) {
+                self.want(lists, slot, Bits::HOLES);
+            }
+        }
+    }
+
     /// Takes the stream off the list of those with frames to send, if it has none left.
     pub(crate) fn refresh_control(&mut self, lists: &mut SessionStreams, slot: u32) {
         if self.slab[slot].pending.is_empty() {
@@ -234,6 +249,11 @@ impl StreamPool {
         if self.slab[slot].events.is_empty() {
             self.events.remove(&mut lists.events, slot);
         }
+    }
+
+    /// The stream behind `slot` among those with frames to send.
+    pub(crate) fn next_control(&self, slot: u32) -> Option<u32> {
+        self.control.next(slot)
     }
 
     pub(crate) fn stream(&mut self, slot: u32) -> &mut Stream {

@@ -60,6 +60,8 @@ pub(crate) struct SendHalf {
     finished: bool,
     fin_sent: bool,
     fin_acked: bool,
+    /// Records of sent packets that hold the end.
+    fins: u32,
     delivered: bool,
     /// Refused bytes wait for the peer's next grant (`PROTO §7.5`).
     held: bool,
@@ -88,6 +90,7 @@ impl SendHalf {
             finished: false,
             fin_sent: false,
             fin_acked: false,
+            fins: 0,
             delivered: false,
             held: false,
             known: false,
@@ -171,7 +174,10 @@ impl SendHalf {
             return None;
         }
         let room = room.min(usize::from(u16::MAX)) as u64;
-        let (offset, end) = self.missing.first().unwrap_or((self.next, self.end.min(self.credit)));
+        let (offset, end) = match self.missing.first() {
+            Some((start, end)) => (start, self.kept_until(start, end)),
+            None => (self.next, self.end.min(self.credit)),
+        };
         let len = end.saturating_sub(offset).min(room);
         let fin = self.finished && offset + len == self.end && (self.fin_missing || !self.fin_sent);
         if len == 0 && !fin {
@@ -180,16 +186,21 @@ impl SendHalf {
         self.missing.cut(offset + len);
         self.next = self.next.max(offset + len);
         self.outstanding += len;
-        self.fin_sent |= fin;
-        self.fin_missing &= !fin;
+        if fin {
+            (self.fin_sent, self.fin_missing) = (true, false);
+            self.fins += 1;
+        }
         Some(Piece { offset, len: len as u16, fin })
     }
 
     /// A piece was acknowledged.
     pub(crate) fn on_acked(&mut self, piece: Piece) {
         self.outstanding = self.outstanding.saturating_sub(u64::from(piece.len));
-        self.fin_acked |= piece.fin;
         self.known = true;
+        if piece.fin {
+            self.fin_acked = true;
+            self.fins = self.fins.saturating_sub(1);
+        }
         self.adjust_unacked(piece.offset, u64::from(piece.len), false);
         self.release();
     }
@@ -210,6 +221,7 @@ impl SendHalf {
     pub(crate) fn hold(&mut self, piece: Piece) {
         let len = u64::from(piece.len);
         self.outstanding = self.outstanding.saturating_sub(len);
+        self.fins = self.fins.saturating_sub(piece.fin.into());
         self.miss(piece.offset, piece.offset + len, piece.fin);
         self.adjust_unacked(piece.offset, len, false);
         self.release();
@@ -251,7 +263,7 @@ impl SendHalf {
     /// Whether everything arrived; true once.
     pub(crate) fn take_delivered(&mut self) -> bool {
         let complete = self.outstanding == 0 && self.missing.is_empty() && self.next == self.end;
-        let now = self.fin_acked && !self.fin_missing && complete && !self.delivered;
+        let now = self.fin_acked && self.fins == 0 && !self.fin_missing && complete && !self.delivered;
         self.delivered |= now;
         now
     }
@@ -330,6 +342,19 @@ impl SendHalf {
             }
             start = end;
         }
+    }
+
+    /// Where the bytes from `start` to `end` end that are still there.
+    fn kept_until(&self, start: u64, end: u64) -> u64 {
+        let Data::Chunks { base, chunks } = &self.data else { return end };
+        let mut at = *base;
+        for chunk in chunks {
+            if at > start && chunk.data.is_empty() {
+                return end.min(at);
+            }
+            at += chunk.len as u64;
+        }
+        end
     }
 
     fn writable(&self) -> Result<(), WriteError> {

@@ -110,6 +110,7 @@ impl End {
             .with_max_window(window * 4)
             .with_manual_credit(rng.chance(250_000))
             .with_peer_streams(2 + rng.below(10) as u16)
+            .with_handshake_timeout(Duration::from_secs(3_600))
             .with_idle_timeout(Duration::from_secs(3_600));
         config.limits.streams = 40;
         config.limits.holes = 1 + rng.below(8) as u32;
