@@ -51,7 +51,7 @@ impl Endpoint {
         if peer.id.is_some_and(|id| id.validate().is_err()) {
             return Err(ConnectError::BadPeerId);
         }
-        if self.handshakes.is_full() {
+        if !self.make_room() {
             return Err(ConnectError::TableFull);
         }
         let path = Path { remote: addr, local: None, via };

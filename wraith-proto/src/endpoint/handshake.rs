@@ -18,6 +18,9 @@ use crate::util::{KeyTable, Links, List, Slab};
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 const MAX_REPEAT: Duration = Duration::from_secs(2);
 
+/// How long a handshake may wait for FINISH before another takes its slot (`PROTO §4.15`).
+const LEAST_STAY: Duration = Duration::from_secs(1);
+
 /// Bytes that may be sent to an unproven address per byte received from it (`PROTO §4.11`).
 const AMPLIFICATION: u32 = 3;
 
@@ -91,6 +94,9 @@ pub(super) struct Handshakes {
     links: Links,
     /// Slots with a message to send.
     due: List,
+    ages: Links,
+    /// Slots of the answering side, the oldest first.
+    answered: List,
 }
 
 impl Handshakes {
@@ -101,6 +107,8 @@ impl Handshakes {
             hash_key,
             links: Links::new(capacity),
             due: List::EMPTY,
+            ages: Links::new(capacity),
+            answered: List::EMPTY,
         }
     }
 
@@ -108,7 +116,7 @@ impl Handshakes {
         let slots = capacity as usize;
         // A slot's Noise state is boxed in parts and its message is on the heap.
         const HEAP: usize = 4096;
-        Slab::<Handshake>::memory(slots) + KeyTable::memory(slots) + Links::memory(slots) + slots * HEAP
+        Slab::<Handshake>::memory(slots) + KeyTable::memory(slots) + 2 * Links::memory(slots) + slots * HEAP
     }
 
     /// The handshake that an INIT with this fingerprint belongs to.
@@ -127,8 +135,15 @@ impl Handshakes {
         self.slab.len() * 4 >= self.slab.capacity()
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.slab.is_full()
+    }
+
+    /// The oldest handshake of the answering side, if it had its time (`PROTO §4.15`).
+    fn stale(&self, now: Instant) -> Option<u32> {
+        let slot = self.answered.front()?;
+        let waited = now.saturating_since(self.slab.get(slot)?.started);
+        (waited >= LEAST_STAY).then_some(slot)
     }
 
     pub(super) fn has_due(&self) -> bool {
@@ -141,6 +156,7 @@ impl Handshakes {
         let slot = self.slab.insert(handshake).ok()?;
         if let Some(key) = key {
             let _ = self.inits.insert(key, slot);
+            self.ages.push_back(&mut self.answered, slot);
         }
         Some(slot)
     }
@@ -226,10 +242,21 @@ impl Endpoint {
         self.arm_handshake(slot);
     }
 
+    /// Whether a slot is free, if need be in the place of a stranger who lets this end wait.
+    pub(super) fn make_room(&mut self) -> bool {
+        if self.handshakes.is_full()
+            && let Some(slot) = self.handshakes.stale(self.now)
+        {
+            self.free_handshake(slot);
+        }
+        !self.handshakes.is_full()
+    }
+
     /// Forgets a handshake.
     pub(super) fn free_handshake(&mut self, slot: u32) {
         let handshakes = &mut self.handshakes;
         handshakes.links.remove(&mut handshakes.due, slot);
+        handshakes.ages.remove(&mut handshakes.answered, slot);
         self.wheel.cancel(self.config.limits.sessions + slot);
         let Some(handshake) = handshakes.slab.remove(slot) else { return };
         if handshake.role == Role::Responder {

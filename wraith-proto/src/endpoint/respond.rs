@@ -66,7 +66,7 @@ impl Endpoint {
             Verdict::Limited => return Err(DropReason::RateLimited),
             Verdict::Proceed => {}
         }
-        if self.handshakes.is_full() {
+        if !self.make_room() {
             return Err(DropReason::TableFull);
         }
         self.begin_answer(path, &packet, first, datagram.len())

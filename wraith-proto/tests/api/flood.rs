@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use wraith_proto::wire::{CookieRepr, HandshakeKind, INIT_MESSAGE_OFFSET, InitPacket, VERSION};
-use wraith_proto::{DropReason, Event, Limits, Outcome};
+use wraith_proto::{DropReason, Event, Limits, Outcome, Peer, Via};
 use wraith_sim::{LEFT, Pair, RIGHT, Rng, Side, Verdict};
 
 use crate::common::{
@@ -162,6 +162,46 @@ fn one_address_with_cookies_is_limited_too() {
     // All at one time: the endpoint's burst, rate / 8.
     assert!(pair.right.endpoint.stats().handshakes_answered <= 12, "{:?}", pair.right.endpoint.stats());
     assert!(pair.right.endpoint.stats().dh_operations <= 36);
+}
+
+/// `PROTO §4.15`: who answers cookies and never sends FINISH keeps a slot for a second, not for ever.
+#[test]
+fn one_address_that_fills_all_slots_locks_no_one_out() {
+    let mut pair = pair_with(6, |config| config.limits.handshakes = 8);
+    let (mut init, inside) = template();
+    let mut rng = Rng::new(7);
+    let attacker = "203.0.113.1:1".parse().expect("an address");
+    let cookie: Rc<RefCell<Vec<u8>>> = Rc::default();
+    let keep = Rc::clone(&cookie);
+    pair.intercept(move |passing| {
+        if HandshakeKind::of(passing.bytes) == Some(HandshakeKind::Cookie) && passing.to != LEFT {
+            keep.borrow_mut().clone_from(passing.bytes);
+        }
+        Verdict::Pass
+    });
+    let (mut left, mut full) = (None, 0);
+    for round in 0..500 {
+        vary(&mut init, inside, &mut rng);
+        init[21..37].fill(0);
+        pair.inject(Side::Right, attacker, &init);
+        if let Some(cookie) = cookie.borrow().get(21..37) {
+            init[21..37].copy_from_slice(cookie);
+        }
+        full +=
+            u32::from(pair.inject(Side::Right, attacker, &init) == Outcome::Dropped(DropReason::TableFull));
+        if round == 100 {
+            assert!(full > 50, "the slots are full");
+            left = Some(pair.dial().expect("a free session"));
+        }
+        pair.run_for(millis(10));
+    }
+    assert!(both_connected(&pair), "within four seconds");
+    let (left, right) = (left.expect("it dialled"), pair.right.last_connected().expect("it connected"));
+    assert_eq!(events(&pair.left, left), [Event::Connected]);
+    let now = pair.now();
+    let peer = Peer { addr: LEFT, id: None };
+    assert!(pair.right.endpoint.connect(now, peer, Via::default()).is_ok(), "own dials find room as well");
+    assert_eq!(pair.right.endpoint.session(right).expect("open").remote(), LEFT);
 }
 
 /// `PROTO §4.13`: INIT is repeated at once for four cookies only, so that nobody makes a hose of an initiator.
