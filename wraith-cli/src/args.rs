@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use wraith_proto::PeerId;
 
 use crate::address::{Target, parse_bind};
 use crate::driver_pick::Choice;
 use crate::duration;
 use crate::output::Output;
+use crate::transfer::size;
 
-/// Secure datagrams and streams between machines that know each other's keys.
+/// Files, streams and datagrams between machines that know each other's keys.
 #[derive(Parser, Debug)]
 #[command(name = "wraith-cli", version, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -22,7 +24,8 @@ pub(crate) struct Cli {
 }
 
 const EXAMPLES: &str = "\
-Try it on one machine: `wraith-cli listen`, then `wraith-cli ping PEER@ADDR` with a line that it prints.
+Try it: `wraith-cli demo`. Between two machines: `wraith-cli send FILE` on one, `wraith-cli receive TICKET` with the
+line that it prints on the other.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C.";
 
 /// Options of every command, before or after its name.
@@ -66,6 +69,12 @@ pub(crate) enum Command {
     Ping(Ping),
     /// Measure throughput: encrypted, counted at the receiver, beside the bare socket
     Bench(Bench),
+    /// Offer a file: print a ticket and serve it
+    Send(Send),
+    /// Fetch what a ticket names, verified
+    Receive(Receive),
+    /// Send a file from one process of this machine to another
+    Demo(Demo),
     /// Show what each driver can do here
     Drivers,
 }
@@ -118,6 +127,60 @@ pub(crate) struct Bench {
     pub(crate) stream: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Send {
+    /// The file
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Serve this peer only
+    #[arg(long, value_name = "PEER", value_parser = parse_peer)]
+    pub(crate) to: Option<PeerId>,
+    /// Go on after the first delivery, until Ctrl-C
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Receive {
+    /// What `send` printed
+    #[arg(value_name = "TICKET", required = true)]
+    pub(crate) tickets: Vec<String>,
+    /// Folder to write to
+    #[arg(short, long, value_name = "DIR", default_value = ".", conflicts_with = "stdout")]
+    pub(crate) output: PathBuf,
+    /// Ask there, too
+    #[arg(long, value_name = "PEER@ADDR")]
+    pub(crate) from: Vec<Target>,
+    /// Replace a file of that name
+    #[arg(long, conflicts_with_all = ["rename", "stdout"])]
+    pub(crate) overwrite: bool,
+    /// Take another name, like `NAME (1)`, if there is a file of that name
+    #[arg(long, conflicts_with = "stdout")]
+    pub(crate) rename: bool,
+    /// Write the bytes to stdout instead of a file
+    #[arg(long)]
+    pub(crate) stdout: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Demo {
+    /// Size of the file, like 256MiB or 1GB
+    #[arg(long, default_value = "256MiB", value_parser = size::parse)]
+    pub(crate) size: u64,
+    /// Where to make a folder for it [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Keep the files
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+fn parse_peer(text: &str) -> Result<PeerId, String> {
+    let id: PeerId = text.parse().map_err(|error| format!("{error}: copy it again from `wraith-cli id`"))?;
+    id.validate().map_err(|error| format!("{error}: copy it again from `wraith-cli id`"))?;
+    Ok(id)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -129,7 +192,7 @@ mod tests {
         let mut command = Cli::command();
         command.clone().debug_assert();
         assert!(command.render_help().to_string().lines().count() <= 30);
-        for name in ["keygen", "id", "listen", "ping", "bench", "drivers"] {
+        for name in ["keygen", "id", "listen", "ping", "bench", "send", "receive", "demo", "drivers"] {
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
             assert!(help.lines().count() <= 30, "{help}");
         }

@@ -1,5 +1,6 @@
 //! Which driver to use, said aloud; and the command `drivers`.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
@@ -20,6 +21,16 @@ pub(crate) enum Choice {
     Mio,
     /// A driver of WRAITH that this build does not have.
     NotBuilt(&'static str),
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Mio => "mio",
+            Self::NotBuilt(name) => name,
+        })
+    }
 }
 
 impl FromStr for Choice {

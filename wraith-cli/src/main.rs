@@ -16,6 +16,7 @@ mod listen;
 mod output;
 mod ping;
 mod stop;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,9 @@ fn run(common: &Common, command: Command) -> Result<()> {
         Command::Listen => listen::run(common, &Stop::on_ctrl_c()?),
         Command::Ping(args) => ping::run(common, &args, &Stop::on_ctrl_c()?),
         Command::Bench(args) => bench::run(common, &args, &Stop::on_ctrl_c()?),
+        Command::Send(args) => transfer::send(common, &args, Stop::on_ctrl_c()?),
+        Command::Receive(args) => transfer::receive(common, &args, Stop::on_ctrl_c()?),
+        Command::Demo(args) => transfer::demo(common, &args, &Stop::on_ctrl_c()?),
         Command::Drivers => {
             driver_pick::list(output);
             Ok(())

@@ -1,0 +1,375 @@
+//! The application behind `receive`: one content from the first source that answers.
+
+mod link;
+
+use std::time::Duration;
+
+use wraith_drivers::{App, Clock, Turn};
+use wraith_proto::{CloseReason, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId};
+use wraith_transfer_proto::{Code, EndReason, FetchEvent, FetchId, FetchLimits, Fetcher, Request, Token};
+
+use super::FAREWELL;
+use super::dialer::Dialer;
+use super::progress::Progress;
+use super::sink::{Kept, Sink, Wake};
+use super::watch::{GIVE_UP, Stall};
+use crate::drive::Task;
+use crate::failure::{Failure, Result, failed};
+use crate::output::Output;
+
+use link::Link;
+
+/// Buffers of 1 MiB: what is on its way and what is being written.
+const BUFFERS: usize = 8;
+
+/// How long the source may take to say that it knows of the end.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
+
+/// What to fetch, from whom, and where to.
+pub(super) struct Order {
+    pub(super) request: Request,
+    pub(super) token: Token,
+    pub(super) dialer: Dialer,
+    pub(super) sink: Sink,
+    pub(super) wake: Wake,
+}
+
+/// A content that is verified and stored.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) bytes: u64,
+    /// From the first `Get` to the confirmation.
+    pub(super) took: Duration,
+    pub(super) kept: Kept,
+    pub(super) peer: String,
+    pub(super) address: String,
+}
+
+/// Fetches one content.
+pub(super) struct Receiver {
+    output: Output,
+    progress: Progress,
+    fetcher: Fetcher<SessionHandle, StreamId>,
+    fetch: FetchId,
+    token: Token,
+    dialer: Dialer,
+    sink: Sink,
+    wake: Wake,
+    link: Option<Link>,
+    /// Bytes of the content, once they are all there.
+    complete: Option<u64>,
+    outcome: Option<Result<Received>>,
+    /// Until when last words may take to be acknowledged, once the outcome is known.
+    leave_at: Option<Instant>,
+    stopping: bool,
+    /// The loop's clock stands still within a step; this one measures.
+    clock: Clock,
+    asked_at: Instant,
+}
+
+impl Receiver {
+    pub(super) fn new(output: Output, progress: Progress, order: Order) -> Self {
+        let Order { request, token, dialer, sink, wake } = order;
+        let limits = FetchLimits { buffers: BUFFERS, per_source: BUFFERS, ..FetchLimits::default() };
+        let mut fetcher = Fetcher::new(limits);
+        let fetch = fetcher.fetch(request);
+        Self {
+            output,
+            progress,
+            fetcher,
+            fetch,
+            token,
+            dialer,
+            sink,
+            wake,
+            link: None,
+            complete: None,
+            outcome: None,
+            leave_at: None,
+            stopping: false,
+            clock: Clock::new(),
+            asked_at: Instant::MIN,
+        }
+    }
+
+    /// How the command ends.
+    pub(super) fn finish(self) -> Result<Received> {
+        self.outcome.unwrap_or(Err(Failure::Interrupted))
+    }
+
+    /// The transfer has failed: nothing of it stays, and the source hears why.
+    fn fail(&mut self, now: Instant, failure: Failure, code: Code) {
+        if self.outcome.is_none() {
+            self.progress.clear();
+            self.sink.give_up();
+            self.fetcher.cancel(self.fetch, code);
+            self.outcome = Some(Err(failure));
+            self.leave_at = Some(now.saturating_add(FAREWELL));
+        }
+    }
+
+    /// Ctrl-C. What is just getting its name ends as it ends.
+    fn interrupt(&mut self, now: Instant) {
+        if self.sink.give_up() {
+            self.fail(now, Failure::Interrupted, Code::STOPPED);
+        }
+    }
+
+    fn on_connected(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle) {
+        if self.link.is_some() || self.outcome.is_some() {
+            return;
+        }
+        let Some(target) = self.dialer.win(session, now, endpoint) else { return };
+        let Some(mut view) = endpoint.session(session) else { return };
+        // A fresh session has room for one stream, unless the peer allows none.
+        let Ok(stream) = view.open(Dir::Bi) else {
+            self.fail(
+                now,
+                failed(format!("{target} takes no requests: use the same version at both ends")),
+                Code::STOPPED,
+            );
+            return;
+        };
+        self.output.detail(format_args!("session with {target}"));
+        self.link = Some(Link::new(session, target, stream, now));
+        self.fetcher.add_source(session);
+        self.asked_at = self.clock.now();
+        // The first request of a new source is always taken.
+        let _ = self.fetcher.ask(self.fetch, session, self.token);
+    }
+
+    fn on_closed(&mut self, now: Instant, endpoint: &Endpoint, session: SessionHandle, reason: CloseReason) {
+        self.dialer.on_closed(session, reason, endpoint);
+        if self.link.as_ref().is_some_and(|link| link.session == session) {
+            let name = self.link.take().map(|link| link.target.to_string()).unwrap_or_default();
+            self.fetcher.remove_source(session);
+            if self.complete.is_none() {
+                self.fail(now, lost(&name, reason), Code::STOPPED);
+            }
+        } else if self.link.is_none()
+            && let Some(failure) = self.dialer.failure()
+        {
+            self.fail(now, failure, Code::STOPPED);
+        }
+    }
+
+    /// Writes what is verified, and makes it last when it is all there.
+    fn store(&mut self, now: Instant) {
+        if self.outcome.is_none()
+            && let Err(failure) = self.write_ready()
+        {
+            self.fail(now, failure, Code::NOT_STORED);
+        }
+        self.take_fetch_events(now);
+        if self.outcome.is_none()
+            && let Some(bytes) = self.complete
+            && let Some(kept) = self.sink.finished()
+        {
+            match kept {
+                Ok(kept) => self.confirm(now, bytes, kept),
+                Err(failure) => {
+                    let code = if failure == Failure::Interrupted { Code::STOPPED } else { Code::NOT_STORED };
+                    self.fail(now, failure, code);
+                }
+            }
+        }
+    }
+
+    fn write_ready(&mut self) -> Result<()> {
+        while let Some(chunk) = self.fetcher.poll_ready() {
+            if let Some(chunk) = self.sink.write(chunk)? {
+                self.fetcher.written(chunk);
+            }
+        }
+        while let Some(chunk) = self.sink.written()? {
+            self.fetcher.written(chunk);
+        }
+        Ok(())
+    }
+
+    fn take_fetch_events(&mut self, now: Instant) {
+        while let Some(event) = self.fetcher.poll_event() {
+            match event {
+                FetchEvent::SizeProven { size, .. } => {
+                    if let Err(failure) = self.sink.set_len(size) {
+                        self.fail(now, failure, Code::NOT_STORED);
+                    }
+                }
+                FetchEvent::Complete { .. } => {
+                    self.complete = self.fetcher.progress(self.fetch).map(|progress| progress.written);
+                    self.sink.finish(std::sync::Arc::clone(&self.wake));
+                }
+                // Both ends know: nothing is left to say.
+                FetchEvent::Acknowledged { .. } => self.leave_at = Some(now),
+                FetchEvent::SourceEnded { why, .. } if self.complete.is_none() => {
+                    let name = self.link.as_ref().map(|link| link.target.to_string()).unwrap_or_default();
+                    self.fail(now, ended(&name, why), Code::STOPPED);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Everything is verified and stored: says so.
+    fn confirm(&mut self, now: Instant, bytes: u64, kept: Kept) {
+        let took = self.clock.now().saturating_since(self.asked_at);
+        self.progress.clear();
+        // It is complete, and without a source there is nobody to tell.
+        let _ = self.fetcher.confirm(self.fetch);
+        let (peer, address) = self.link.as_ref().map(Link::names).unwrap_or_default();
+        self.outcome = Some(Ok(Received { bytes, took, kept, peer, address }));
+        self.leave_at = Some(now.saturating_add(ACKNOWLEDGEMENT));
+    }
+
+    /// Names a source that does nothing, and gives it up.
+    fn watch(&mut self, now: Instant) {
+        let progress = self.fetcher.progress(self.fetch);
+        // Nothing is asked for: this end writes, or waits for whoever reads its stdout.
+        let idle = progress.is_some_and(|progress| progress.size.is_some() && progress.wanted == 0);
+        let Some(link) = &mut self.link else { return };
+        if idle {
+            link.watch.moved(now);
+        }
+        let name = link.target;
+        match link.watch.check(now) {
+            Stall::No => {}
+            Stall::Warn => {
+                self.progress.clear();
+                self.output.note(format_args!("no data from {name} for 5 s"));
+            }
+            Stall::GiveUp => {
+                let message = format!(
+                    "no data from {name} for {} s: gave up; check the sender and retry",
+                    GIVE_UP.as_secs()
+                );
+                self.fail(now, failed(message), Code::STOPPED);
+            }
+        }
+    }
+
+    fn show_progress(&mut self) {
+        if let Some(progress) = self.fetcher.progress(self.fetch) {
+            let total = progress.size.filter(|_| progress.proven);
+            self.progress.set(progress.verified, total);
+        }
+    }
+
+    /// Writes what is due, and says whether everything that had to be said has left.
+    fn talk(&mut self, now: Instant, endpoint: &mut Endpoint) -> bool {
+        let leaving = matches!(self.outcome, Some(Err(_)));
+        let (Some(link), fetcher) = (&mut self.link, &mut self.fetcher) else { return true };
+        let session = link.session;
+        let Some(mut view) = endpoint.session(session) else { return true };
+        link.turn(now, &mut view, |buffer| fetcher.poll_control(session, buffer), leaving);
+        leaving && link.has_left()
+    }
+}
+
+/// What the end of the source's session means.
+fn lost(name: &str, reason: CloseReason) -> Failure {
+    failed(match reason {
+        CloseReason::IdleTimeout => {
+            format!("{name} is gone before everything arrived: start the sender again and retry")
+        }
+        CloseReason::Refused => {
+            format!("{name} does not send to this identity: use --identity, or ask the sender")
+        }
+        CloseReason::Peer(_) => {
+            format!("{name} closed the session before everything arrived: get a new ticket and retry")
+        }
+        CloseReason::Violation => format!("{name} broke the protocol: use the same version at both ends"),
+        _ => format!("the session with {name} ended before everything arrived: retry"),
+    })
+}
+
+/// What the end of the source's work means.
+fn ended(name: &str, why: EndReason) -> Failure {
+    let remedy = match why {
+        EndReason::Refused(Code::BUSY) => "retry later",
+        EndReason::Refused(_) | EndReason::WrongSize => "get a new ticket from the sender",
+        EndReason::Cancelled(Code::STOPPED) => "ask the sender to send it again",
+        EndReason::Cancelled(_) => "ask the sender for a new ticket",
+        EndReason::Violation(_) => "use the same version at both ends",
+        _ => "do not trust this sender with this ticket; get a new one",
+    };
+    failed(format!("{name}: {why}; {remedy}"))
+}
+
+impl Source for Receiver {
+    fn fill(&mut self, _: SessionHandle, _: StreamId, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
+
+impl App for Receiver {
+    fn on_turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Turn {
+        if self.stopping && self.outcome.is_none() {
+            self.interrupt(now);
+        }
+        if self.link.is_none() && self.outcome.is_none() && self.complete.is_none() {
+            self.dialer.dial_due(now, endpoint);
+            if let Some(failure) = self.dialer.failure() {
+                self.fail(now, failure, Code::STOPPED);
+            }
+        }
+        self.store(now);
+        if self.outcome.is_none() && self.complete.is_none() {
+            self.watch(now);
+            self.show_progress();
+        }
+        let said = self.talk(now, endpoint);
+        // What follows from the last words comes out now.
+        self.take_fetch_events(now);
+        let done = self.outcome.is_some()
+            && (said || self.link.is_none() || self.leave_at.is_some_and(|at| now >= at));
+        if !done {
+            return Turn::Continue;
+        }
+        if let Some(mut session) = self.link.as_ref().and_then(|link| endpoint.session(link.session)) {
+            session.close(now, 0);
+        }
+        self.dialer.stop(now, endpoint);
+        Turn::Stop
+    }
+
+    fn on_payload(&mut self, payload: Payload<'_>) {
+        let Payload::Stream { session, stream, offset, data, fin } = payload else { return };
+        let Some(link) = self.link.as_mut().filter(|link| link.session == session) else { return };
+        let fetcher = &mut self.fetcher;
+        link.moved = true;
+        if stream.dir() == Dir::Bi {
+            link.receive(stream, offset, data, |bytes| fetcher.handle_control(session, bytes));
+        } else if !link.is_refused(stream)
+            && let Err(error) = fetcher.on_stream_data(session, stream, offset, data, fin)
+        {
+            link.refuse(stream, error.code());
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle, event: Event) {
+        match event {
+            Event::Connected => self.on_connected(now, endpoint, session),
+            Event::Closed(reason) => self.on_closed(now, endpoint, session, reason),
+            Event::Reset { stream, .. } => self.fetcher.on_stream_end(session, stream),
+            Event::Delivered(stream) => {
+                if let Some(link) = self.link.as_mut().filter(|link| link.session == session) {
+                    link.on_delivered(stream);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Task for Receiver {
+    fn wake_at(&self) -> Option<Instant> {
+        let dial = self.dialer.wake_at().filter(|_| self.link.is_none() && self.outcome.is_none());
+        let watching = self.outcome.is_none() && self.complete.is_none();
+        let watch = self.link.as_ref().filter(|_| watching).map(|link| link.watch.next());
+        [dial, watch, self.leave_at].into_iter().flatten().min()
+    }
+
+    fn stop(&mut self) {
+        self.stopping = true;
+    }
+}

@@ -1,0 +1,187 @@
+//! `send`: hashes a file, prints a ticket, serves it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use wraith_drivers::{Park, Runner};
+use wraith_proto::{Identity, PeerId, Policy};
+use wraith_transfer_proto::{
+    Access, Kind, MAX_ADDRESSES, Provider, ProviderLimits, Ticket, Token, Tree, check_name,
+};
+
+use super::progress::Progress;
+use super::sender::{Sender, Serving};
+use super::source::{FileSource, shown};
+use super::{endpoint, hex, limits, path, size, transport};
+use crate::address::{any, reachable};
+use crate::args::{self, Common};
+use crate::drive::drive;
+use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
+use crate::failure::{Result, failed};
+use crate::identity;
+use crate::output::{Output, escape};
+use crate::stop::Stop;
+
+/// Sessions at the same time.
+const SESSIONS: u32 = 8;
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename = "ticket")]
+struct TicketEvent<'a> {
+    ticket: &'a str,
+    peer: String,
+    hash: &'a str,
+    bytes: u64,
+    addresses: Vec<String>,
+    driver: &'static str,
+    mode: &'static str,
+}
+
+/// Serves a file until it is delivered, or until Ctrl-C.
+pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> {
+    let [file] = &args.paths[..] else {
+        return Err(failed("only one file can be sent at a time: pack several into one first"));
+    };
+    let output = common.output();
+    let name = file_name(file)?;
+    let source = FileSource::open(file)?;
+    let tree = {
+        let mut progress = Progress::of_preparation(output, "hashing");
+        source.hash(&mut progress)?
+    };
+    let identity = identity::for_run(output, common.identity.as_deref())?;
+    let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
+    let job = SendJob { output, identity, to: args.to, keep: args.keep, name, source, tree, stop };
+    with_driver(output, common.driver, bind, job)
+}
+
+struct SendJob {
+    output: Output,
+    identity: Identity,
+    to: Option<PeerId>,
+    keep: bool,
+    name: String,
+    source: FileSource,
+    tree: Tree,
+    stop: Stop,
+}
+
+impl Job for SendJob {
+    type Output = ();
+
+    fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
+        let Self { output, identity, to, keep, name, source, tree, stop } = self;
+        let local = driver.local_addr();
+        let token: Token = random_token()?;
+        let ticket = Ticket {
+            kind: Kind::File,
+            hash: tree.hash(),
+            size: tree.size(),
+            name,
+            peer: identity.peer_id(),
+            token,
+            addresses: addresses(local),
+        };
+        let mut provider = Provider::new(
+            ProviderLimits { sessions: SESSIONS as usize, ..ProviderLimits::default() },
+            identity::random_seed()?,
+        );
+        let content = provider
+            .add(tree, Kind::File, Access::Token(token))
+            .map_err(|error| failed(format!("cannot serve the file: {error}")))?;
+        let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
+        let transport = path::serving(transport(), local, driver.caps().max_datagram);
+        let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, driver.now())?;
+        let serving = Serving { provider, content, size: ticket.size, hash: hex(&ticket.hash), keep };
+        announce(output, &ticket, &serving.hash, picked)?;
+        let mut runner = Runner::new(driver, endpoint, Sender::new(output, picked.name, source, serving));
+        drive(&mut runner, &stop)?;
+        runner.into_parts().2.finish()
+    }
+}
+
+/// Prints the ticket: alone on stdout, so that it can be piped.
+fn announce(output: Output, ticket: &Ticket, hash: &str, picked: Picked) -> Result<()> {
+    let text = ticket.encode().map_err(|error| failed(format!("cannot make a ticket: {error}")))?;
+    output.result(
+        &TicketEvent {
+            ticket: &text,
+            peer: ticket.peer.to_string(),
+            hash,
+            bytes: ticket.size,
+            addresses: ticket.addresses.iter().map(ToString::to_string).collect(),
+            driver: picked.name,
+            mode: picked.mode,
+        },
+        &text,
+    );
+    if !output.json {
+        output.note(format_args!(
+            "serving {} ({}); fetch it with `wraith-cli receive` and this ticket, which is a secret",
+            escape(&ticket.name),
+            size::shown(ticket.size)
+        ));
+    }
+    Ok(())
+}
+
+/// The last component of the path as it goes into a ticket.
+fn file_name(path: &Path) -> Result<String> {
+    // `.` and `..` have no name of their own.
+    let resolved: PathBuf;
+    let name = if let Some(name) = path.file_name() {
+        name
+    } else {
+        resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        resolved.file_name().unwrap_or_default()
+    };
+    let refuse = |why: &dyn std::fmt::Display| {
+        failed(format!(
+            "{} cannot be sent under its name: {why}; rename it, or send a link with another name",
+            shown(path)
+        ))
+    };
+    let name = name.to_str().ok_or_else(|| refuse(&"it is not UTF-8"))?;
+    if path.is_dir() {
+        // Said by whoever opens it.
+        return Ok(name.to_owned());
+    }
+    check_name(name).map(str::to_owned).map_err(|error| refuse(&error))
+}
+
+/// Where the ticket says that the sender is.
+fn addresses(local: SocketAddr) -> Vec<SocketAddr> {
+    let all = reachable(local);
+    // The last ones are loopback, which stays: both ends may be on one machine.
+    let (loopback, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(|addr| addr.ip().is_loopback());
+    others.truncate(MAX_ADDRESSES - loopback.len().min(MAX_ADDRESSES));
+    others.extend(loopback);
+    others.truncate(MAX_ADDRESSES);
+    others
+}
+
+fn random_token() -> Result<Token> {
+    let mut token = Token::default();
+    token.copy_from_slice(&identity::random_seed()?[..16]);
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_has_at_most_eight_addresses_and_loopback_among_them() {
+        let all = addresses("[::]:9".parse().unwrap());
+        assert!(all.len() <= MAX_ADDRESSES);
+        assert!(all.contains(&"127.0.0.1:9".parse().unwrap()) && all.contains(&"[::1]:9".parse().unwrap()));
+        assert_eq!(addresses("127.0.0.1:9".parse().unwrap()), ["127.0.0.1:9".parse().unwrap()]);
+    }
+
+    #[test]
+    fn a_name_that_no_receiver_takes_is_refused_before_hashing() {
+        assert_eq!(file_name(Path::new("/a/b c.txt")), Ok("b c.txt".to_owned()));
+        assert!(file_name(Path::new("a\nb")).unwrap_err().to_string().contains("control character"));
+    }
+}

@@ -1,0 +1,357 @@
+//! The application behind `send`: serves one file to whoever has the ticket.
+
+mod guest;
+
+use std::collections::BTreeMap;
+
+use wraith_drivers::{App, Clock, Turn};
+use wraith_proto::{CloseReason, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId};
+use wraith_transfer_proto::{Code, ContentKey, DELIVERY_HEADER, Failure as Why, Provider, ProviderEvent};
+
+use super::progress::Progress;
+use super::report::Confirmed;
+use super::source::FileSource;
+use super::watch::{GIVE_UP, Stall};
+use super::{FAREWELL, memory, size};
+use crate::drive::Task;
+use crate::failure::{Failure, Result, failed};
+use crate::output::Output;
+
+use guest::Guest;
+
+/// What is served, and for how long.
+pub(super) struct Serving {
+    pub(super) provider: Provider<SessionHandle>,
+    pub(super) content: ContentKey,
+    pub(super) size: u64,
+    pub(super) hash: String,
+    /// Beyond the first delivery.
+    pub(super) keep: bool,
+}
+
+/// Serves one file.
+pub(super) struct Sender {
+    output: Output,
+    driver: &'static str,
+    source: FileSource,
+    serving: Serving,
+    guests: BTreeMap<SessionHandle, Guest>,
+    progress: Progress,
+    /// The loop's clock stands still within a step; this one measures.
+    clock: Clock,
+    /// A delivery was pulled whole: another one may begin at once.
+    hungry: bool,
+    /// How the command ends, and until when its last words may take to be acknowledged.
+    outcome: Option<(Result<()>, Instant)>,
+    stopping: bool,
+}
+
+impl Sender {
+    pub(super) fn new(output: Output, driver: &'static str, source: FileSource, serving: Serving) -> Self {
+        Self {
+            output,
+            driver,
+            source,
+            serving,
+            guests: BTreeMap::new(),
+            progress: Progress::new(output, "sending"),
+            clock: Clock::new(),
+            hungry: false,
+            outcome: None,
+            stopping: false,
+        }
+    }
+
+    /// How the command ends.
+    pub(super) fn finish(self) -> Result<()> {
+        self.outcome.map_or(Err(Failure::Interrupted), |(outcome, _)| outcome)
+    }
+
+    /// The session's guest, made known to the provider when it first says something.
+    fn guest(&mut self, session: SessionHandle) -> &mut Guest {
+        self.guests.entry(session).or_insert_with(|| {
+            // There are as many places as sessions.
+            let _ = self.serving.provider.open(session);
+            Guest::default()
+        })
+    }
+
+    /// Begins to end: the last messages still leave.
+    fn end(&mut self, now: Instant, outcome: Result<()>) {
+        if self.outcome.is_none() {
+            self.progress.clear();
+            self.outcome = Some((outcome, now.saturating_add(FAREWELL)));
+        }
+    }
+
+    fn take_provider_events(&mut self, now: Instant, reason: Option<CloseReason>) {
+        while let Some((session, event)) = self.serving.provider.poll_event() {
+            match event {
+                ProviderEvent::Started { transfer, .. } => self.on_started(now, session, transfer),
+                ProviderEvent::Confirmed { transfer, .. } => self.on_confirmed(now, session, transfer),
+                ProviderEvent::Failed { transfer, failure, .. } => {
+                    self.on_failed(now, session, transfer, failure, reason);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn on_started(&mut self, now: Instant, session: SessionHandle, transfer: u32) {
+        let started = self.clock.now();
+        let guest = self.guest(session);
+        guest.begin(transfer, started, now);
+        let line = format!("sending to {}", guest.name());
+        self.note(&line);
+    }
+
+    fn on_confirmed(&mut self, now: Instant, session: SessionHandle, transfer: u32) {
+        let Some(guest) = self.guests.get_mut(&session) else { return };
+        let took =
+            guest.end(transfer).map(|started| self.clock.now().saturating_since(started)).unwrap_or_default();
+        self.progress.clear();
+        let event = Confirmed {
+            bytes: self.serving.size,
+            seconds: took.as_secs_f64(),
+            hash: &self.serving.hash,
+            driver: self.driver,
+            peer: &guest.peer,
+            address: &guest.address,
+            peak_rss: memory::peak(),
+        };
+        self.output.event(&event);
+        let line = format!(
+            "delivered to {}: {} in {:.2} s",
+            guest.name(),
+            size::shown(self.serving.size),
+            took.as_secs_f64()
+        );
+        if !self.output.json {
+            self.note(&line);
+        }
+        if !self.serving.keep {
+            self.end(now, Ok(()));
+        }
+    }
+
+    fn on_failed(
+        &mut self,
+        now: Instant,
+        session: SessionHandle,
+        transfer: u32,
+        why: Why,
+        reason: Option<CloseReason>,
+    ) {
+        let guest = self.guest(session);
+        guest.end(transfer);
+        guest.drop_transfer(transfer);
+        let name = guest.name();
+        let line = match why {
+            Why::Ended(Code::CHANGED) => {
+                let changed = self.source.changed();
+                self.serving.provider.remove(self.serving.content, Code::CHANGED);
+                self.end(now, Err(changed));
+                return;
+            }
+            Why::Cancelled(Code::STOPPED) => {
+                format!("{name} stopped the transfer: send again if that was a mistake")
+            }
+            Why::Cancelled(code) => format!("{name} ended the transfer: {code}; send again"),
+            Why::SessionClosed => match reason {
+                Some(CloseReason::IdleTimeout) => {
+                    format!("{name} is gone before it had everything: send again")
+                }
+                Some(CloseReason::Peer(_)) => {
+                    format!("{name} closed the session before it had everything: send again")
+                }
+                _ => format!("the session with {name} ended before it had everything: send again"),
+            },
+            _ => format!("the transfer to {name} failed: send again"),
+        };
+        if self.serving.keep || self.guests.values().any(Guest::is_fetching) {
+            self.note(&line);
+        } else {
+            self.end(now, Err(failed(line)));
+        }
+    }
+
+    /// Names who does nothing, and gives it up.
+    fn watch(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        let (provider, size) = (&self.serving.provider, self.serving.size);
+        let mut lines = Vec::new();
+        let mut gone = Vec::new();
+        for (&session, guest) in &mut self.guests {
+            match guest.check(now, |transfer| provider.delivered(session, transfer), size) {
+                Stall::No => {}
+                Stall::Warn => lines.push(format!("nothing from {} for 5 s", guest.name())),
+                Stall::GiveUp => gone.push(session),
+            }
+        }
+        for line in lines {
+            self.note(&line);
+        }
+        for session in gone {
+            self.give_up(now, session, endpoint);
+        }
+    }
+
+    fn give_up(&mut self, now: Instant, session: SessionHandle, endpoint: &mut Endpoint) {
+        let Some(guest) = self.guests.remove(&session) else { return };
+        self.serving.provider.close(session);
+        while self.serving.provider.poll_event().is_some() {}
+        if let Some(mut session) = endpoint.session(session) {
+            session.close(now, 0);
+        }
+        let line =
+            format!("nothing from {} for {} s: gave it up; send again", guest.name(), GIVE_UP.as_secs());
+        if self.serving.keep || self.guests.values().any(Guest::is_fetching) {
+            self.note(&line);
+        } else {
+            self.end(now, Err(failed(line)));
+        }
+    }
+
+    fn show_progress(&mut self) {
+        let delivered = |(session, guest): (&SessionHandle, &Guest)| {
+            guest.transfers().filter_map(|transfer| self.serving.provider.delivered(*session, transfer)).max()
+        };
+        if let Some(most) = self.guests.iter().filter_map(delivered).max() {
+            self.progress.set(most, Some(self.serving.size));
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        self.progress.clear();
+        self.output.note(line);
+    }
+
+    /// Whether every last word has arrived, or has had its time.
+    fn has_left(&self, now: Instant) -> bool {
+        let Some((_, until)) = &self.outcome else { return false };
+        now >= *until || self.guests.values().all(Guest::has_left)
+    }
+}
+
+impl Source for Sender {
+    fn fill(&mut self, session: SessionHandle, stream: StreamId, offset: u64, buf: &mut [u8]) -> usize {
+        let Self { guests, source, serving, hungry, .. } = self;
+        let Some(flight) = guests.get_mut(&session).and_then(|guest| guest.flight(stream)) else { return 0 };
+        let delivery = flight.delivery;
+        let filled = delivery.fill(offset, buf, |offset, buf| source.read(offset, buf));
+        if filled < buf.len() {
+            serving.provider.on_failed(session, &delivery, Code::CHANGED);
+            return 0;
+        }
+        if flight.pulled(offset + filled as u64) {
+            serving.provider.on_pulled(session, &delivery);
+            *hungry = true;
+        }
+        filled
+    }
+
+    fn lend(&mut self, session: SessionHandle, stream: StreamId, offset: u64, len: usize) -> Option<&[u8]> {
+        let Self { guests, source, serving, hungry, .. } = self;
+        let flight = guests.get_mut(&session)?.flight(stream)?;
+        let in_chunk = offset.checked_sub(DELIVERY_HEADER as u64)?;
+        let delivery = flight.delivery;
+        let lent = source.lend(delivery.offset() + in_chunk, len)?;
+        if flight.pulled(offset + len as u64) {
+            serving.provider.on_pulled(session, &delivery);
+            *hungry = true;
+        }
+        Some(lent)
+    }
+}
+
+impl App for Sender {
+    fn on_turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Turn {
+        self.hungry = false;
+        if self.stopping && self.outcome.is_none() {
+            self.serving.provider.remove(self.serving.content, Code::STOPPED);
+            self.end(now, Err(Failure::Interrupted));
+        }
+        self.take_provider_events(now, None);
+        let leaving = self.outcome.is_some();
+        for (&session, guest) in &mut self.guests {
+            if let Some(mut view) = endpoint.session(session) {
+                guest.turn(now, &mut view, session, &mut self.serving.provider, leaving);
+            }
+        }
+        if !leaving {
+            self.watch(now, endpoint);
+            self.show_progress();
+        }
+        if !self.has_left(now) {
+            return Turn::Continue;
+        }
+        for session in self.guests.keys() {
+            if let Some(mut session) = endpoint.session(*session) {
+                session.close(now, 0);
+            }
+        }
+        Turn::Stop
+    }
+
+    fn on_payload(&mut self, payload: Payload<'_>) {
+        let Payload::Stream { session, stream, offset, data, .. } = payload else { return };
+        self.guest(session);
+        let provider = &mut self.serving.provider;
+        if let Some(guest) = self.guests.get_mut(&session) {
+            guest.receive(stream, offset, data, |bytes| provider.handle(session, bytes));
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle, event: Event) {
+        match event {
+            Event::Connected => {
+                let view = endpoint.session(session);
+                let known =
+                    view.map(|view| (view.peer().map(|peer| peer.to_string()), view.remote().to_string()));
+                let guest = self.guest(session);
+                if let Some((Some(peer), address)) = known {
+                    (guest.peer, guest.address) = (peer, address);
+                }
+                let line = format!("session with {}", guest.name());
+                self.output.detail(line);
+            }
+            Event::Closed(reason) => {
+                self.serving.provider.close(session);
+                self.take_provider_events(now, Some(reason));
+                self.guests.remove(&session);
+            }
+            Event::Delivered(stream) => {
+                if let Some(guest) = self.guests.get_mut(&session) {
+                    guest.on_delivered(now, stream, |delivery| {
+                        self.serving.provider.on_delivered(session, delivery);
+                    });
+                }
+            }
+            Event::Stopped { stream, code } => {
+                if let Some(mut view) = endpoint.session(session) {
+                    // Nothing more of it is wanted; a second reset changes nothing.
+                    let _ = view.reset(stream, code);
+                }
+                if let Some(guest) = self.guests.get_mut(&session) {
+                    guest.on_stopped(stream, |delivery| self.serving.provider.on_pulled(session, delivery));
+                }
+            }
+            Event::StreamOpened(stream) if stream.dir() == Dir::Uni => self.guest(session).refuse(stream),
+            _ => {}
+        }
+    }
+}
+
+impl Task for Sender {
+    fn wake_at(&self) -> Option<Instant> {
+        if self.hungry {
+            return Some(Instant::MIN);
+        }
+        let end = self.outcome.as_ref().map(|(_, until)| *until);
+        let checks = self.guests.values().filter_map(Guest::wake_at).min();
+        [end, checks].into_iter().flatten().min()
+    }
+
+    fn stop(&mut self) {
+        self.stopping = true;
+    }
+}

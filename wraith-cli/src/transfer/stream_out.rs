@@ -1,0 +1,67 @@
+//! Verified chunks to stdout, in order, on a thread that may wait for its reader.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+
+use wraith_transfer_proto::ReadyChunk;
+
+use super::sink::Wake;
+use crate::failure::{Failure, Result, failed};
+
+/// Chunks on their way to stdout.
+#[derive(Debug)]
+pub(super) struct StreamOut {
+    /// `None` when everything was handed over.
+    to_writer: Option<Sender<ReadyChunk>>,
+    from_writer: Receiver<io::Result<ReadyChunk>>,
+    /// Came before their turn.
+    early: BTreeMap<u64, ReadyChunk>,
+    next: u64,
+}
+
+impl StreamOut {
+    pub(super) fn new(wake: Wake) -> Self {
+        let (to_writer, chunks) = mpsc::channel::<ReadyChunk>();
+        let (done, from_writer) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut stdout = io::stdout().lock();
+            for chunk in chunks {
+                let written = stdout.write_all(chunk.data()).and_then(|()| stdout.flush());
+                let failed = written.is_err();
+                // Nobody waits for it when the transfer has failed.
+                let _ = done.send(written.map(|()| chunk));
+                wake();
+                if failed {
+                    return;
+                }
+            }
+        });
+        Self { to_writer: Some(to_writer), from_writer, early: BTreeMap::new(), next: 0 }
+    }
+
+    /// Takes a verified chunk.
+    pub(super) fn write(&mut self, chunk: ReadyChunk) {
+        self.early.insert(chunk.chunk(), chunk);
+        while let Some(chunk) = self.early.remove(&self.next) {
+            self.next += 1;
+            if let Some(writer) = &self.to_writer {
+                // A writer that has failed says so by itself.
+                let _ = writer.send(chunk);
+            }
+        }
+    }
+
+    /// A chunk that stdout has taken.
+    pub(super) fn written(&mut self) -> Result<Option<ReadyChunk>> {
+        match self.from_writer.try_recv() {
+            Ok(Ok(chunk)) => Ok(Some(chunk)),
+            Ok(Err(error)) => Err(cannot_write(&error)),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(None),
+        }
+    }
+}
+
+fn cannot_write(error: &io::Error) -> Failure {
+    failed(format!("cannot write to stdout: {error}; check the program that reads it"))
+}
