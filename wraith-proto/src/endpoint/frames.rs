@@ -2,12 +2,12 @@
 
 use super::Endpoint;
 use super::lifecycle::{End, Violation};
+use super::scope::{Context, Credits, Scope};
 use crate::crypto::Role;
 use crate::error::{CloseReason, DropReason};
 use crate::meta::Ecn;
-use crate::recovery::{AckSink, Acks, Recovery, SentFrame};
-use crate::session::{Cids, Control, EventBits, Numbered, Phase, SessionState};
-use crate::stream::{Arrival, Bits, Dir, RecvHalf, SendHalf, SessionStreams, StreamId, StreamPool};
+use crate::session::{Control, EventBits, Numbered, Phase, Sequence, SessionState};
+use crate::stream::{Dir, StreamId};
 use crate::wire::{Frame, Frames};
 
 /// What is known of a packet's frames before any of them takes effect.
@@ -24,183 +24,6 @@ pub(super) enum Unfit {
     Violation,
     /// They need streams that the pool does not have: the packet is dropped and comes again (`PROTO §7.7`).
     Full,
-}
-
-/// A session's view of what frames about streams, ids and acknowledgements touch, apart from its recovery.
-pub(super) struct Scope<'a> {
-    index: u32,
-    role: Role,
-    pub(super) streams: &'a mut StreamPool,
-    pub(super) lists: &'a mut SessionStreams,
-    pub(super) control: &'a mut Control,
-    acks: &'a mut Acks,
-    cids: &'a mut Cids,
-    reports: &'a mut u32,
-}
-
-impl<'a> Scope<'a> {
-    /// Splits a session into its recovery and the rest.
-    pub(super) fn split(
-        index: u32,
-        session: &'a mut SessionState,
-        streams: &'a mut StreamPool,
-    ) -> (&'a mut Recovery, Self) {
-        let scope = Self {
-            index,
-            role: session.role,
-            streams,
-            lists: &mut session.streams,
-            control: &mut session.control,
-            acks: &mut session.acks,
-            cids: &mut session.cids,
-            reports: &mut session.reports,
-        };
-        (&mut session.recovery, scope)
-    }
-
-    /// Frees the stream if it is over, and makes room for another of the peer's.
-    pub(super) fn retire(&mut self, slot: u32) {
-        let unreported = self.streams.stream(slot).recv.as_ref().is_some_and(|recv| recv.report.is_some());
-        let Some(id) = self.streams.free_if_over(self.lists, self.index, slot) else { return };
-        if unreported {
-            self.settle_report();
-        }
-        if id.opener() == self.role {
-            return;
-        }
-        let offer = self.lists.offer;
-        let count = self.lists.count(id.dir());
-        count.finished += 1;
-        if (count.finished + offer).saturating_sub(count.allowed) * 2 >= offer {
-            self.control.0 |= match id.dir() {
-                Dir::Bi => Control::MAX_BI,
-                Dir::Uni => Control::MAX_UNI,
-            };
-        }
-    }
-
-    /// A report of refused bytes was made.
-    pub(super) fn add_report(&mut self, slot: u32, packet_number: u64) {
-        *self.reports += 1;
-        self.hold(packet_number);
-        self.streams.want(self.lists, slot, Bits::HOLES);
-    }
-
-    /// More bytes were refused while a report is under way.
-    pub(super) fn hold(&mut self, packet_number: u64) {
-        self.acks.hold = Some(self.acks.hold.map_or(packet_number, |hold| hold.min(packet_number)));
-    }
-
-    /// The peer took a report of refused bytes.
-    fn on_report_taken(&mut self, slot: u32, report: u64) {
-        let Some(recv) = &mut self.streams.stream(slot).recv else { return };
-        let Some(another) = recv.on_report_taken(report) else { return };
-        // The peer holds the stream since it took the report: an earlier grant may have come before.
-        let mut bits = if recv.is_paused() { Bits::default() } else { Bits::CREDIT };
-        if another {
-            bits.insert(Bits::HOLES);
-        } else {
-            self.settle_report();
-        }
-        if !bits.is_empty() {
-            self.streams.want(self.lists, slot, bits);
-        }
-    }
-
-    /// A report was settled; the last one lets acknowledgements flow again.
-    fn settle_report(&mut self) {
-        *self.reports = self.reports.saturating_sub(1);
-        if *self.reports == 0 {
-            self.acks.hold = None;
-            self.acks.hurry();
-        }
-    }
-
-    /// The slot of a stream that a frame names; `None` if it is over. A stream of the peer is opened if it is new.
-    fn find(&mut self, id: u32, sends: bool, parameters: Credits) -> Result<Option<u32>, Violation> {
-        let id = StreamId(id);
-        let own = id.opener() == self.role;
-        if id.dir() == Dir::Uni && own != sends {
-            return Err(Violation);
-        }
-        let count = *self.lists.count(id.dir());
-        let known = if own { count.opened } else { count.accepted };
-        if id.sequence() < known {
-            return Ok(self.streams.find(self.index, id));
-        }
-        if own || id.sequence() >= count.allowed {
-            return Err(Violation);
-        }
-        for sequence in known..=id.sequence() {
-            let id = StreamId::new(id.opener(), id.dir(), sequence);
-            let send = (id.dir() == Dir::Bi).then(|| SendHalf::new(parameters.peer));
-            let recv = Some(RecvHalf::new(parameters.own));
-            let slot = self.streams.open(self.lists, self.index, id, send, recv).ok_or(Violation)?;
-            self.lists.count(id.dir()).accepted += 1;
-            self.streams.notify(self.lists, slot, Bits::OPENED);
-        }
-        Ok(self.streams.find(self.index, id))
-    }
-}
-
-/// Credit that new streams start with, given by each end.
-#[derive(Clone, Copy, Debug)]
-struct Credits {
-    own: u64,
-    peer: u64,
-}
-
-impl AckSink for Scope<'_> {
-    fn acked(&mut self, frame: &SentFrame) {
-        match *frame {
-            SentFrame::Data { slot, generation, offset, len, fin } => {
-                let Some(stream) = self.streams.lookup(slot, generation) else { return };
-                let Some(send) = &mut stream.send else { return };
-                send.on_acked(crate::stream::Piece { offset, len, fin });
-                if send.take_delivered() {
-                    self.streams.notify(self.lists, slot, Bits::DELIVERED);
-                } else if send.blocked && send.has_room() {
-                    send.blocked = false;
-                    self.streams.notify(self.lists, slot, Bits::WRITABLE);
-                }
-            }
-            SentFrame::Stream { slot, generation, bits, report } => {
-                let Some(stream) = self.streams.lookup(slot, generation) else { return };
-                if bits.contains(Bits::RESET)
-                    && let Some(send) = &mut stream.send
-                {
-                    send.reset_acked = true;
-                }
-                if bits.contains(Bits::HOLES) {
-                    self.on_report_taken(slot, report);
-                }
-                self.retire(slot);
-            }
-            SentFrame::Session { bits } => {
-                for slot in 0..4 {
-                    if bits & Control::RETIRE_ID << slot != 0 {
-                        self.cids.on_retire_acked(slot);
-                    }
-                }
-            }
-        }
-    }
-
-    fn lost(&mut self, frame: &SentFrame) {
-        match *frame {
-            SentFrame::Data { .. } => {}
-            SentFrame::Stream { slot, generation, bits, .. } => {
-                if self.streams.lookup(slot, generation).is_some() {
-                    self.streams.want(self.lists, slot, bits);
-                }
-            }
-            SentFrame::Session { bits } => self.control.0 |= bits & !Control::PING,
-        }
-    }
-
-    fn ack_seen(&mut self, largest: u64) {
-        self.acks.on_acked(largest);
-    }
 }
 
 impl Endpoint {
@@ -295,7 +118,7 @@ impl Endpoint {
             Frame::MaxStreamsUni { count } => self.on_max_streams(index, Dir::Uni, count),
             Frame::NewConnectionId { sequence, retire_prior_to, id } => {
                 let session = &mut self.sessions[index];
-                let new = Numbered { sequence, id };
+                let new = Numbered { sequence: Sequence::new(sequence), id };
                 let bits = session.cids.on_new(new, retire_prior_to).map_err(|_| Violation)?;
                 session.control.0 |= u32::from(bits) * Control::RETIRE_ID;
             }
@@ -323,77 +146,21 @@ impl Endpoint {
     }
 
     fn apply_stream_frame(&mut self, index: u32, frame: &Frame<'_>) -> Result<(), Violation> {
-        let (now, max_window) = (self.now, self.config.transport.max_window);
-        let manual = self.config.transport.manual_credit;
+        let transport = &self.config.transport;
         let session = &mut self.sessions[index];
-        let credits =
-            Credits { own: self.config.transport.stream_window, peer: session.peer_parameters.stream_credit };
-        let rtt = session.recovery.rtt.smoothed();
+        let context = Context {
+            now: self.now,
+            rtt: session.recovery.rtt.smoothed(),
+            max_window: transport.max_window,
+            manual: transport.manual_credit,
+            credits: Credits { own: transport.stream_window, peer: session.peer_parameters.stream_credit },
+        };
         let (_, mut scope) = Scope::split(index, session, &mut self.streams);
-        match *frame {
-            Frame::Stream { stream, offset, len, fin } => {
-                let Some(slot) = scope.find(stream, false, credits)? else { return Ok(()) };
-                let Some(recv) = &mut scope.streams.stream(slot).recv else { return Ok(()) };
-                match recv.on_frame(offset, len, fin) {
-                    Arrival::Violation => return Err(Violation),
-                    Arrival::Ignored => scope.retire(slot),
-                    Arrival::Accepted => {}
-                }
+        match frame {
+            Frame::StopSending { .. } | Frame::MaxStreamData { .. } | Frame::StreamHoles { .. } => {
+                scope.apply_to_sender(frame, &context)?;
             }
-            Frame::ResetStream { stream, code, final_size } => {
-                let Some(slot) = scope.find(stream, false, credits)? else { return Ok(()) };
-                let (stream, ranges) = scope.streams.parts(slot);
-                let Some(recv) = &mut stream.recv else { return Ok(()) };
-                if recv.on_reset(code, final_size).ok_or(Violation)? {
-                    recv.clear(ranges);
-                    if recv.report.take().is_some() {
-                        scope.settle_report();
-                    }
-                    scope.streams.notify(scope.lists, slot, Bits::WAS_RESET);
-                }
-            }
-            Frame::StopSending { stream, code } => {
-                let Some(slot) = scope.find(stream, true, credits)? else { return Ok(()) };
-                let Some(send) = &mut scope.streams.stream(slot).send else { return Ok(()) };
-                if send.stop(code) {
-                    send.reset(code);
-                    scope.streams.want(scope.lists, slot, Bits::RESET);
-                    scope.streams.refresh_ready(scope.lists, slot);
-                    scope.streams.notify(scope.lists, slot, Bits::STOPPED);
-                }
-            }
-            Frame::MaxStreamData { stream, credit } => {
-                let Some(slot) = scope.find(stream, true, credits)? else { return Ok(()) };
-                if let Some(send) = &mut scope.streams.stream(slot).send {
-                    send.grant(credit);
-                    scope.streams.refresh_ready(scope.lists, slot);
-                }
-            }
-            Frame::StreamHoles { stream, report, offset, len } => {
-                let Some(slot) = scope.find(stream, true, credits)? else { return Ok(()) };
-                scope.acks.hurry();
-                if let Some(send) = &mut scope.streams.stream(slot).send {
-                    send.on_holes(report, offset, len);
-                    scope.streams.refresh_ready(scope.lists, slot);
-                    scope.streams.want(scope.lists, slot, Bits::TAKEN);
-                }
-            }
-            Frame::HolesTaken { stream, report } => {
-                let Some(slot) = scope.find(stream, false, credits)? else { return Ok(()) };
-                scope.on_report_taken(slot, report);
-            }
-            Frame::StreamBlocked { stream, credit } => {
-                let Some(slot) = scope.find(stream, false, credits)? else { return Ok(()) };
-                if let Some(recv) = &mut scope.streams.stream(slot).recv
-                    && !manual
-                {
-                    recv.on_blocked(credit, max_window);
-                    if recv.extend(now, rtt, max_window) {
-                        scope.streams.want(scope.lists, slot, Bits::CREDIT);
-                    }
-                }
-            }
-            _ => {}
+            _ => scope.apply_to_receiver(frame, &context)?,
         }
         self.after_acks(index);
         Ok(())

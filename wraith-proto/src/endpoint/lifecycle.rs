@@ -309,7 +309,7 @@ impl Endpoint {
             Event::Delivered(id)
         };
         self.streams.refresh_events(&mut session.streams, slot);
-        let (_, mut scope) = super::frames::Scope::split(index, session, &mut self.streams);
+        let (_, mut scope) = super::scope::Scope::split(index, session, &mut self.streams);
         scope.retire(slot);
         self.settle(index);
         Some(event)

@@ -12,6 +12,7 @@ mod ingress;
 mod lifecycle;
 mod received;
 mod respond;
+mod scope;
 mod timers;
 
 use core::net::{IpAddr, SocketAddr};

@@ -1,7 +1,7 @@
 //! Decrypted payload, lent piece by piece from the caller's buffer.
 
 use super::Endpoint;
-use super::frames::Scope;
+use super::scope::Scope;
 use crate::event::{Outcome, Payload};
 use crate::session::SessionHandle;
 use crate::stream::{Bits, StreamId};

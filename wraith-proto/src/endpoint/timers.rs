@@ -1,7 +1,7 @@
 //! Time passes: `handle_timeout`, and which deadline of a session is next.
 
-use super::frames::Scope;
 use super::lifecycle::End;
+use super::scope::Scope;
 use super::{Budget, Endpoint, Progress, TimerKind};
 use crate::error::CloseReason;
 use crate::session::{Control, Phase};

@@ -82,9 +82,9 @@ impl Acks {
         self.silent = if asks { 0 } else { self.silent + 1 };
     }
 
-    /// The peer saw an acknowledgement up to `largest`.
-    pub(crate) fn on_acked(&mut self, largest: u64) {
-        self.floor = self.floor.max(largest.saturating_add(1));
+    /// The peer saw an acknowledgement of numbers below `floor`.
+    pub(crate) fn on_acked(&mut self, floor: u64) {
+        self.floor = self.floor.max(floor);
     }
 
     pub(crate) fn on_timer(&mut self, now: Instant) {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_late_packet_below_the_floor_is_reported_again() {
         let mut acks = Acks::new(at(0));
-        acks.on_acked(99);
+        acks.on_acked(100);
         assert_eq!(acks.floor(), 100);
         acks.on_packet(at(0), 50, 100, true, RTT, DELAY);
         assert_eq!(acks.floor(), 50);

@@ -3,7 +3,7 @@
 use heapless::Vec;
 
 /// Runs of numbers remembered.
-const MAX_RUNS: usize = 16;
+const MAX_RUNS: usize = 12;
 
 /// The latest numbers that were given up, and how many of the latest congestion event proved to have arrived.
 #[derive(Debug, Default)]
@@ -93,7 +93,9 @@ mod tests {
     use super::*;
 
     fn lose(lost: &mut LostNumbers, numbers: &[u64], new: bool) {
-        numbers.iter().for_each(|&number| lost.add(number));
+        for &number in numbers {
+            lost.add(number);
+        }
         lost.count(numbers[0], numbers.len() as u64, new);
     }
 
@@ -120,9 +122,9 @@ mod tests {
     #[test]
     fn an_event_with_more_gaps_than_remembered_is_not_undone() {
         let mut lost = LostNumbers::default();
-        let numbers: std::vec::Vec<u64> = (0..17).map(|number| number * 2).collect();
+        let numbers: std::vec::Vec<u64> = (0..=MAX_RUNS as u64).map(|number| number * 2).collect();
         lose(&mut lost, &numbers, true);
         let arrived = lost.take(&[(0, 100)]);
-        assert_eq!((arrived.packets, arrived.undo), (16, false));
+        assert_eq!((arrived.packets, arrived.undo), (MAX_RUNS as u64, false));
     }
 }

@@ -19,7 +19,7 @@ use lost::LostNumbers;
 pub(crate) use pacer::PaceInput;
 use pacer::Pacer;
 pub(crate) use rtt::Rtt;
-pub(crate) use sent::{MAX_FRAMES, SentFrame, SentLists, SentPacket, SentPool};
+pub(crate) use sent::{SentFrame, SentFrames, SentLists, SentPacket, SentPool};
 
 use crate::time::Instant;
 use crate::wire::Ack;
@@ -269,9 +269,7 @@ impl Recovery {
             for frame in &packet.frames {
                 sink.acked(frame);
             }
-            if let Some(largest) = packet.acked {
-                sink.ack_seen(largest);
-            }
+            sink.ack_seen(packet.reported);
         }
         newly
     }
@@ -398,8 +396,8 @@ pub(crate) trait AckSink {
     fn acked(&mut self, frame: &SentFrame);
     /// The frame did not, and is not stream data: it has to be made anew.
     fn lost(&mut self, frame: &SentFrame);
-    /// The peer saw our acknowledgement up to this number.
-    fn ack_seen(&mut self, largest: u64);
+    /// The peer saw our acknowledgement of numbers below this one.
+    fn ack_seen(&mut self, below: u64);
 }
 
 /// What one ACK newly acknowledged.

@@ -6,8 +6,8 @@ use crate::stream::Bits;
 use crate::time::Instant;
 use crate::util::{Links, List, Slab};
 
-/// Frames of one packet that are remembered (`PROTO §8.2`).
-pub(crate) const MAX_FRAMES: usize = 4;
+/// Most frames of one packet that are remembered (`PROTO §8.2`).
+const MAX_FRAMES: usize = 3;
 
 /// Records that each session owns, whatever the others do.
 pub(crate) const OWN_RECORDS: u32 = 8;
@@ -23,6 +23,9 @@ pub(crate) enum SentFrame {
     Session { bits: u32 },
 }
 
+/// The frames of one packet that are remembered.
+pub(crate) type SentFrames = Vec<SentFrame, MAX_FRAMES, u8>;
+
 /// A packet that is in flight, or lost and not yet sent again.
 #[derive(Debug)]
 pub(crate) struct SentPacket {
@@ -34,9 +37,9 @@ pub(crate) struct SentPacket {
     pub(crate) ect: bool,
     /// The application had nothing more to send.
     pub(crate) app_limited: bool,
-    /// The largest packet number that an ACK in it reported.
-    pub(crate) acked: Option<u64>,
-    pub(crate) frames: Vec<SentFrame, MAX_FRAMES>,
+    /// An ACK in it reported numbers below this one; 0 if it had none.
+    pub(crate) reported: u64,
+    pub(crate) frames: SentFrames,
 }
 
 /// The records of one session.
@@ -163,7 +166,7 @@ mod tests {
             size: 1200,
             ect: false,
             app_limited: false,
-            acked: None,
+            reported: 0,
             frames: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 
 use bytes::Bytes;
 
-pub(crate) use cids::{Cids, Numbered};
+pub(crate) use cids::{Cids, Numbered, Sequence};
 pub(crate) use replay::Seen;
 pub(crate) use state::{Control, Ending, EventBits, Keys, Path, PeerParameters, Phase, SessionState};
 

@@ -53,19 +53,16 @@ impl End {
             let mut buffer = [0; 1500];
             let mut queue = OneShot::new(&mut buffer);
             let status = self.endpoint.poll_transmit(now, &mut queue, &mut NoSource, Budget(1));
-            match queue.take() {
-                Some((meta, datagram)) => {
-                    if !is_handshake(datagram) {
-                        let header = PacketHeader::parse(datagram).unwrap();
-                        self.numbers.push(header.number.into());
-                        self.destination = Some(header.destination);
-                    }
-                    self.sent.push_back((datagram.to_vec(), meta.ecn));
+            if let Some((meta, datagram)) = queue.take() {
+                if !is_handshake(datagram) {
+                    let header = PacketHeader::parse(datagram).unwrap();
+                    self.numbers.push(header.number.into());
+                    self.destination = Some(header.destination);
                 }
-                None => {
-                    assert_eq!(status, TxStatus::Idle);
-                    break;
-                }
+                self.sent.push_back((datagram.to_vec(), meta.ecn));
+            } else {
+                assert_eq!(status, TxStatus::Idle);
+                break;
             }
         }
         while let Some((session, event)) = self.endpoint.poll_event() {

@@ -81,7 +81,7 @@ fn a_slow_reader_bounds_a_fast_sender_by_credit_alone() {
     assert!(left.bytes_sent < 11_000_000, "nothing is sent twice: {}", left.bytes_sent);
 }
 
-/// `PROTO §7.8`: STREAM_BLOCKED is sent once for each value of the credit.
+/// `PROTO §7.8`: `STREAM_BLOCKED` is sent once for each value of the credit.
 #[test]
 fn a_blocked_sender_says_so_once() {
     let mut config = PairConfig::new(2);

@@ -18,8 +18,11 @@ fn recorders(seed: u64) -> (Pair, SessionHandle, SessionHandle) {
 
 fn events(recorder: &Recorder, stream: StreamId) -> Vec<Event> {
     let about = |event: &Event| match *event {
-        Event::StreamOpened(id) | Event::Writable(id) | Event::Delivered(id) => id == stream,
-        Event::Reset { stream: id, .. } | Event::Stopped { stream: id, .. } => id == stream,
+        Event::StreamOpened(id)
+        | Event::Writable(id)
+        | Event::Delivered(id)
+        | Event::Reset { stream: id, .. }
+        | Event::Stopped { stream: id, .. } => id == stream,
         _ => false,
     };
     recorder.events.iter().map(|&(_, event)| event).filter(about).collect()

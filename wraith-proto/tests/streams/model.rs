@@ -110,8 +110,8 @@ impl End {
             .with_max_window(window * 4)
             .with_manual_credit(rng.chance(250_000))
             .with_peer_streams(2 + rng.below(10) as u16)
-            .with_handshake_timeout(Duration::from_secs(3_600))
-            .with_idle_timeout(Duration::from_secs(3_600));
+            .with_handshake_timeout(Duration::from_hours(1))
+            .with_idle_timeout(Duration::from_hours(1));
         config.limits.streams = 40;
         config.limits.holes = 1 + rng.below(8) as u32;
         config.limits.sent_packets = 1 + rng.below(40) as u32;
@@ -178,58 +178,12 @@ impl End {
     /// Makes a call; its effect on an ideal session goes to `self.model`, a stop to `peer`.
     fn call(&mut self, step: Step, peer: &mut Model) {
         let handle = self.session.expect("connected");
-        let stream = |at: usize, streams: &[StreamId]| streams.get(at % streams.len().max(1)).copied();
         let Some(mut session) = self.endpoint.session(handle) else { panic!("the session is gone") };
         match step {
             Step::Open(bi) => match session.open(if bi { Dir::Bi } else { Dir::Uni }) {
                 Ok(id) => self.streams.push(id),
                 Err(error) => assert!(matches!(error, OpenError::PeerLimit | OpenError::LocalLimit)),
             },
-            Step::Write(at, len) => {
-                let Some(id) = stream(at, &self.streams) else { return };
-                let start = self.written.iter().find(|(stream, _)| *stream == id).map_or(0, |&(_, end)| end);
-                let data: Vec<u8> = (start..start + len as u64).map(byte_at).collect();
-                if session.write(id, data.clone().into()).is_ok() {
-                    self.model.write(id, &data);
-                    self.written.retain(|(stream, _)| *stream != id);
-                    self.written.push((id, start + len as u64));
-                }
-            }
-            Step::Attach(at, len) => {
-                let Some(id) = stream(at, &self.streams) else { return };
-                if session.attach(id, len as u64).is_ok() {
-                    let data: Vec<u8> = (0..len as u64).map(byte_at).collect();
-                    self.model.write(id, &data);
-                    self.model.finish(id);
-                    self.host.serve(handle, id, data);
-                }
-            }
-            Step::Finish(at) => {
-                let Some(id) = stream(at, &self.streams) else { return };
-                if session.finish(id).is_ok() {
-                    self.model.finish(id);
-                }
-            }
-            Step::Reset(at) => {
-                let Some(id) = stream(at, &self.streams) else { return };
-                if session.reset(id, 9).is_ok() {
-                    self.model.reset(id);
-                }
-            }
-            Step::Stop(at) => {
-                let Some(id) = stream(at, &self.streams) else { return };
-                if session.stop(id, 8).is_ok() {
-                    peer.reset(id);
-                }
-            }
-            Step::Grant(at) => {
-                let Some(id) = stream(at, &self.streams) else { return };
-                let _ = session.grant(id, self.rng.below(60_000));
-            }
-            Step::Priority(at, level) => {
-                let Some(id) = stream(at, &self.streams) else { return };
-                let _ = session.set_priority(id, level);
-            }
             Step::Datagram(len) => {
                 let mut data = vec![0; len];
                 self.rng.fill(&mut data);
@@ -241,6 +195,50 @@ impl End {
             Step::Queue(room) => self.queue = if room == 0 { usize::MAX } else { room },
             Step::Budget(budget) => self.budget = budget,
             Step::Sleep(_) | Step::Run(_) => {}
+            Step::Write(at, _)
+            | Step::Attach(at, _)
+            | Step::Finish(at)
+            | Step::Reset(at)
+            | Step::Stop(at)
+            | Step::Grant(at)
+            | Step::Priority(at, _) => {
+                if let Some(&id) = self.streams.get(at % self.streams.len().max(1)) {
+                    self.call_on_stream(step, id, peer);
+                }
+            }
+        }
+    }
+
+    fn call_on_stream(&mut self, step: Step, id: StreamId, peer: &mut Model) {
+        let handle = self.session.expect("connected");
+        let Some(mut session) = self.endpoint.session(handle) else { panic!("the session is gone") };
+        let bytes = |start: u64, len: usize| (start..start + len as u64).map(byte_at).collect::<Vec<u8>>();
+        match step {
+            Step::Write(_, len) => {
+                let start = self.written.iter().find(|(stream, _)| *stream == id).map_or(0, |&(_, end)| end);
+                let data = bytes(start, len);
+                if session.write(id, data.clone().into()).is_ok() {
+                    self.model.write(id, &data);
+                    self.written.retain(|(stream, _)| *stream != id);
+                    self.written.push((id, start + len as u64));
+                }
+            }
+            Step::Attach(_, len) if session.attach(id, len as u64).is_ok() => {
+                let data = bytes(0, len);
+                self.model.write(id, &data);
+                self.model.finish(id);
+                self.host.serve(handle, id, data);
+            }
+            Step::Finish(_) if session.finish(id).is_ok() => self.model.finish(id),
+            Step::Reset(_) if session.reset(id, 9).is_ok() => self.model.reset(id),
+            Step::Stop(_) if session.stop(id, 8).is_ok() => peer.reset(id),
+            Step::Grant(_) => {
+                let _ = session.grant(id, self.rng.below(60_000));
+            }
+            Step::Priority(_, level) => {
+                let _ = session.set_priority(id, level);
+            }
+            _ => {}
         }
     }
 }

@@ -17,7 +17,7 @@ fn visits(sessions: u32, active: u32) -> (u64, u64) {
         let mut config = Config::new(Identity::from_seed(rng.bytes32()), b"sessions");
         (config.limits, config.crypto) = (limits, Transparent::CHECKED);
         config.limits.handshake_rate = 1 << 20;
-        config.transport = config.transport.with_idle_timeout(Duration::from_secs(600));
+        config.transport = config.transport.with_idle_timeout(Duration::from_mins(10));
         config
     };
     let link = LinkConfig::perfect().with_latency(MS(5));

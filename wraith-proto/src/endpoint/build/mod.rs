@@ -1,0 +1,182 @@
+//! One packet: choose its frames, pull its payload, seal it in place.
+
+mod control;
+mod draft;
+mod payload;
+
+use draft::{Draft, Memo, TRAILER_LEN};
+use payload::record_piece;
+
+use super::Endpoint;
+use super::lifecycle::End;
+use crate::crypto::TAG_LEN;
+use crate::queue::Source;
+use crate::recovery::SentPacket;
+use crate::session::Phase;
+use crate::wire::{PACKET_HEADER_LEN, PacketHeader, apply_mask, varint};
+
+/// Packet numbers end here (`PROTO §5.3`).
+const LAST_NUMBER: u64 = varint::MAX;
+
+impl Endpoint {
+    /// Builds a packet behind FINISH, if the session has something to say.
+    pub(in crate::endpoint) fn build_packet<S: Source>(
+        &mut self,
+        index: u32,
+        room: &mut [u8],
+        source: &mut S,
+    ) -> Option<usize> {
+        if room.len() < usize::from(self.config.transport.min_datagram) / 2
+            || !self.sessions[index].has_work()
+        {
+            return None;
+        }
+        self.build(index, room, true, false, source)
+    }
+
+    /// Builds and seals one packet in `room`; returns its length, or `None` if there was nothing to put in.
+    pub(in crate::endpoint) fn build<S: Source>(
+        &mut self,
+        index: u32,
+        room: &mut [u8],
+        asks: bool,
+        marked: bool,
+        source: &mut S,
+    ) -> Option<usize> {
+        if self.sessions[index].recovery.packet_number() >= LAST_NUMBER {
+            self.end(index, End::exhausted());
+        }
+        let mut draft = Draft::new(room);
+        draft.known_only = self.sessions[index].recovery.doubts_packets();
+        if self.sessions[index].phase == Phase::Closing {
+            self.put_close(index, &mut draft);
+            return self.seal(index, draft, None);
+        }
+        let recovery = &self.sessions[index].recovery;
+        if asks && !self.sent.may_send(&recovery.sent) {
+            self.put_without_record(index, &mut draft, source);
+        } else {
+            self.put_ack(index, &mut draft);
+            if asks {
+                self.put_news(index, &mut draft, source);
+            }
+        }
+        if draft.frames_len == 0 && draft.tail.is_none() {
+            return None;
+        }
+        self.finish(index, draft, marked, source)
+    }
+
+    /// What asks for an acknowledgement, as long as there is room.
+    fn put_news<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
+        self.put_control(index, draft);
+        self.put_stream_control(index, draft);
+        if self.sessions[index].may_send() {
+            self.put_lost(index, draft, source, false);
+            self.put_datagrams(index, draft);
+            self.put_streams(index, draft, source);
+        }
+        self.put_probe(index, draft, source);
+    }
+
+    /// What may leave although no record is free: a lost packet, whole, so that it hands its record on, or a probe.
+    fn put_without_record<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
+        let recovery = &mut self.sessions[index].recovery;
+        // An ACK might take the room of a lost packet.
+        if recovery.sent.lost.is_empty() {
+            self.put_ack(index, draft);
+        }
+        if self.sessions[index].recovery.probes == 2 && self.put_reports(index, draft) {
+            self.sessions[index].recovery.probes -= 1;
+            return;
+        }
+        self.put_lost(index, draft, source, true);
+        self.put_probe(index, draft, source);
+    }
+
+    /// Seals the packet and remembers it.
+    fn finish<S: Source>(
+        &mut self,
+        index: u32,
+        mut draft: Draft<'_>,
+        marked: bool,
+        source: &mut S,
+    ) -> Option<usize> {
+        let handle = self.handle_of(index);
+        let tail = draft.tail.take();
+        let lent = tail.and_then(|tail| {
+            let len = usize::from(tail.piece.len);
+            source.lend(handle, tail.id, tail.piece.offset, len).filter(|bytes| bytes.len() == len)
+        });
+        match (tail, lent) {
+            (Some(tail), Some(bytes)) => {
+                record_piece(&mut draft, &self.streams, tail, tail.piece);
+                draft.payload = bytes.len();
+                let memo = Memo::take(&mut draft, marked);
+                let len = self.seal(index, draft, Some(bytes))?;
+                self.remember(index, len, memo);
+                return Some(len);
+            }
+            (Some(tail), None) => self.fill_tail(index, &mut draft, tail, source),
+            (None, _) => {}
+        }
+        if draft.frames_len == 0 {
+            return None;
+        }
+        let memo = Memo::take(&mut draft, marked);
+        let len = self.seal(index, draft, None)?;
+        self.remember(index, len, memo);
+        Some(len)
+    }
+
+    /// Writes header and trailer, seals, protects the header. `lent` is the payload if it is not in place.
+    fn seal(&mut self, index: u32, draft: Draft<'_>, lent: Option<&[u8]>) -> Option<usize> {
+        let session = &mut self.sessions[index];
+        let keys = session.keys.as_ref()?;
+        let destination = session.cids.remote()?;
+        let rng = &mut self.rng;
+        let number = session.recovery.next_number(|window| rng.below(window));
+        let ignored = rng.next_u64() & 1 != 0;
+        let header = PacketHeader { phase: 0, ignored, destination, number: number as u32 }.to_bytes();
+        let Draft { room, payload, frames, frames_len, .. } = draft;
+        let len = PACKET_HEADER_LEN + payload + frames_len + TRAILER_LEN + TAG_LEN;
+        let packet = &mut room[..len];
+        packet[..PACKET_HEADER_LEN].copy_from_slice(&header);
+        let at = PACKET_HEADER_LEN + payload;
+        packet[at..at + frames_len].copy_from_slice(&frames[..frames_len]);
+        packet[at + frames_len..][..TRAILER_LEN].copy_from_slice(&(frames_len as u16).to_be_bytes());
+        let body = &mut packet[PACKET_HEADER_LEN..];
+        match lent {
+            Some(payload) => keys.seal.seal_from(number, &header, payload, body),
+            None => keys.seal.seal_in_place(number, &header, body),
+        }
+        let sample = packet[PACKET_HEADER_LEN..].first_chunk()?;
+        let mask = keys.seal_header.mask(sample);
+        apply_mask(packet, mask);
+        session.recovery.spend_number();
+        session.packets_sent += 1;
+        session.sent_since = true;
+        Some(len)
+    }
+
+    /// Keeps a record of what asks for an acknowledgement.
+    fn remember(&mut self, index: u32, len: usize, memo: Memo) {
+        let Memo { asks, reported, ect, unrecorded, frames } = memo;
+        let session = &mut self.sessions[index];
+        if reported > 0 {
+            self.stats.acks_sent += 1;
+            session.acks.on_sent(asks);
+        }
+        if ect {
+            session.recovery.ecn.on_marked();
+        }
+        if unrecorded {
+            session.recovery.on_sent_unrecorded(self.now);
+        } else if asks {
+            let number = session.recovery.packet_number() - 1;
+            let (size, app_limited) = (len as u16, session.recovery.app_limited);
+            let packet = SentPacket { number, sent_at: self.now, size, ect, app_limited, reported, frames };
+            session.recovery.on_sent(&mut self.sent, packet);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Frames with payload: lost data first, then datagrams, then new stream data.
+
+use super::draft::{Draft, FRAMES_LEN, Tail};
+use crate::endpoint::{Endpoint, scope::Scope};
+use crate::queue::Source;
+use crate::recovery::SentFrame;
+use crate::session::{Control, EventBits, SessionHandle};
+use crate::stream::{Bits, DatagramPool, DatagramQueue, Piece, StreamId, StreamPool};
+use crate::wire::Frame;
+
+/// Lost packets looked at for data that may be sent again now.
+const LOST_SCAN: usize = 8;
+
+/// Streams passed over in search of one that the peer is known to have room for.
+const UNKNOWN_SCAN: u32 = 64;
+
+impl Endpoint {
+    pub(super) fn fill_tail<S: Source>(
+        &mut self,
+        index: u32,
+        draft: &mut Draft<'_>,
+        tail: Tail,
+        source: &mut S,
+    ) {
+        let handle = self.handle_of(index);
+        let Tail { slot, id, piece } = tail;
+        let filled = fill(&mut self.streams, slot, handle, id, piece, draft, source);
+        if let Some(piece) = self.settle_fill(index, slot, piece, filled) {
+            draft.payload += usize::from(piece.len);
+            record_piece(draft, &self.streams, tail, piece);
+        }
+    }
+
+    /// The source gave `filled` bytes of a piece: fewer than asked for mean that its data ended early.
+    fn settle_fill(&mut self, index: u32, slot: u32, piece: Piece, filled: usize) -> Option<Piece> {
+        if filled >= usize::from(piece.len) {
+            return Some(piece);
+        }
+        let lists = &mut self.sessions[index].streams;
+        if let Some(send) = &mut self.streams.stream(slot).send {
+            send.reset(0);
+        }
+        self.streams.want(lists, slot, Bits::RESET);
+        self.streams.refresh_ready(lists, slot);
+        None
+    }
+
+    /// Data of lost packets first: the receiver waits for it. With `one`, a single packet's, and whole.
+    pub(super) fn put_lost<S: Source>(
+        &mut self,
+        index: u32,
+        draft: &mut Draft<'_>,
+        source: &mut S,
+        one: bool,
+    ) {
+        let mut cursor = self.sessions[index].recovery.sent.lost.front();
+        let mut left = LOST_SCAN;
+        while let Some(record) = cursor
+            && left > 0
+            && !draft.sent.is_full()
+        {
+            cursor = self.sent.next(record);
+            let before = draft.sent.len();
+            for at in (0..self.sent.get(record).frames.len()).rev() {
+                let frame = self.sent.get(record).frames[at];
+                match self.resend(index, frame, draft, source, one) {
+                    Some(rest) => self.sent.get_mut(record).frames[at] = rest,
+                    None => {
+                        self.sent.get_mut(record).frames.swap_remove(at);
+                    }
+                }
+            }
+            if self.sent.get(record).frames.is_empty() {
+                self.sent.remove_lost(&mut self.sessions[index].recovery.sent, record);
+            } else {
+                left -= 1;
+            }
+            if one && draft.sent.len() > before {
+                return;
+            }
+        }
+    }
+
+    /// Sends a lost piece again as far as it fits, or with `whole` only if all of it does; returns what is left of it.
+    fn resend<S: Source>(
+        &mut self,
+        index: u32,
+        frame: SentFrame,
+        draft: &mut Draft<'_>,
+        source: &mut S,
+        whole: bool,
+    ) -> Option<SentFrame> {
+        let SentFrame::Data { slot, generation, offset, len, fin } = frame else { return None };
+        let handle = self.handle_of(index);
+        let stream = self.streams.lookup(slot, generation)?;
+        let (id, send) = (stream.id, stream.send.as_mut()?);
+        if send.reset.is_some() {
+            return None;
+        }
+        if draft.known_only && !send.is_known() {
+            return Some(frame);
+        }
+        if send.is_held() {
+            send.hold(Piece { offset, len, fin });
+            return None;
+        }
+        let Some(room) = draft.stream_room(id, offset) else { return Some(frame) };
+        let part = usize::from(len).min(room) as u16;
+        if part < len && (part == 0 || whole) {
+            return Some(frame);
+        }
+        let piece = Piece { offset, len: part, fin: fin && part == len };
+        let filled = fill(&mut self.streams, slot, handle, id, piece, draft, source);
+        let piece = self.settle_fill(index, slot, piece, filled)?;
+        draft.payload += usize::from(piece.len);
+        record_piece(draft, &self.streams, Tail { slot, id, piece }, piece);
+        let (offset, len) = (offset + u64::from(part), len - part);
+        (len > 0).then_some(SentFrame::Data { slot, generation, offset, len, fin })
+    }
+
+    pub(super) fn put_datagrams(&mut self, index: u32, draft: &mut Draft<'_>) {
+        while let Some(len) = put_datagram(&self.datagrams, &self.sessions[index].datagrams, draft) {
+            draft.payload += len;
+            if self.datagrams.pop(&mut self.sessions[index].datagrams) {
+                self.notify(index, EventBits::DATAGRAMS);
+            }
+        }
+    }
+
+    pub(super) fn put_streams<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
+        let handle = self.handle_of(index);
+        let mut unknown = 0;
+        while let Some(slot) = self.sessions[index].streams.next_ready() {
+            let stream = self.streams.stream(slot);
+            let (id, Some(send)) = (stream.id, stream.send.as_mut()) else { return };
+            if draft.known_only && !send.is_known() {
+                unknown += 1;
+                if unknown > UNKNOWN_SCAN {
+                    return;
+                }
+                self.streams.rotate(&mut self.sessions[index].streams, slot);
+                continue;
+            }
+            let Some(room) = draft.stream_room(id, send.next_offset()) else { return };
+            let Some(piece) = send.next_piece(room) else {
+                if send.wants_to_send() {
+                    return;
+                }
+                self.streams.refresh_ready(&mut self.sessions[index].streams, slot);
+                continue;
+            };
+            let blocked = send.newly_blocked().is_some();
+            let attached = send.is_attached();
+            let lists = &mut self.sessions[index].streams;
+            self.streams.refresh_ready(lists, slot);
+            self.streams.rotate(lists, slot);
+            if blocked {
+                self.streams.want(lists, slot, Bits::BLOCKED);
+            }
+            let tail = Tail { slot, id, piece };
+            if attached && draft.payload == 0 && usize::from(piece.len) == room {
+                draft.tail = Some(tail);
+                return;
+            }
+            let filled = fill(&mut self.streams, slot, handle, id, piece, draft, source);
+            if let Some(piece) = self.settle_fill(index, slot, piece, filled) {
+                draft.payload += usize::from(piece.len);
+                record_piece(draft, &self.streams, tail, piece);
+            }
+        }
+    }
+
+    /// A probe carries the oldest data in flight, or at least a PING (RFC 9002 §6.2.4).
+    pub(super) fn put_probe<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
+        let session = &mut self.sessions[index];
+        if session.recovery.probes == 0 {
+            return;
+        }
+        session.recovery.probes -= 1;
+        if draft.asks || draft.tail.is_some() {
+            return;
+        }
+        let (recovery, mut scope) = Scope::split(index, session, &mut self.streams);
+        recovery.probe_oldest(&mut self.sent, &mut scope);
+        let has_record = self.sent.may_send(&recovery.sent);
+        if has_record {
+            self.put_control(index, draft);
+            self.put_stream_control(index, draft);
+        }
+        self.put_lost(index, draft, source, !has_record);
+        if !draft.asks && draft.push(&Frame::Ping) {
+            let has_record = self.sent.may_send(&self.sessions[index].recovery.sent);
+            draft.unrecorded = !has_record;
+            if has_record {
+                let _ = draft.sent.push(SentFrame::Session { bits: Control::PING });
+            }
+        }
+    }
+}
+
+/// Copies a piece of a stream to its place in the packet; returns how many bytes there were.
+fn fill<S: Source>(
+    streams: &mut StreamPool,
+    slot: u32,
+    handle: SessionHandle,
+    id: StreamId,
+    piece: Piece,
+    draft: &mut Draft<'_>,
+    source: &mut S,
+) -> usize {
+    let len = usize::from(piece.len);
+    let out = draft.payload_room(len);
+    match &streams.stream(slot).send {
+        Some(send) if !send.is_attached() => {
+            if send.copy(piece.offset, out) {
+                len
+            } else {
+                0
+            }
+        }
+        Some(_) if len > 0 => source.fill(handle, id, piece.offset, out).min(len),
+        _ => len,
+    }
+}
+
+/// Adds the STREAM frame of a piece whose payload is in place.
+pub(super) fn record_piece(draft: &mut Draft<'_>, streams: &StreamPool, tail: Tail, piece: Piece) {
+    let Piece { offset, len, fin } = piece;
+    draft.push_stream(tail.id, piece);
+    let (slot, generation) = (tail.slot, streams.generation(tail.slot));
+    let _ = draft.sent.push(SentFrame::Data { slot, generation, offset, len, fin });
+}
+
+/// Adds the next datagram if it fits; returns its length.
+fn put_datagram(pool: &DatagramPool, queue: &DatagramQueue, draft: &mut Draft<'_>) -> Option<usize> {
+    let data = pool.front(queue)?;
+    let len = data.len();
+    let frame = Frame::Datagram { len: len as u16 };
+    if len + frame.encoded_len() > draft.left() || draft.frames_len + frame.encoded_len() > FRAMES_LEN {
+        return None;
+    }
+    draft.payload_room(len).copy_from_slice(data);
+    draft.push(&frame).then_some(len)
+}
