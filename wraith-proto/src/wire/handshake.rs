@@ -82,7 +82,7 @@ impl HandshakeHeader {
         Self::read(&mut Reader::new(datagram))
     }
 
-    /// Writes the header; returns [`HANDSHAKE_HEADER_LEN`].
+    /// Writes the header; returns [`HANDSHAKE_HEADER_LEN`](crate::wire::HANDSHAKE_HEADER_LEN).
     ///
     /// # Errors
     /// [`Full`] if the buffer is shorter.
@@ -103,7 +103,7 @@ impl HandshakeHeader {
         })
     }
 
-    /// Reads the header of a datagram that must be of one type and of [`VERSION`].
+    /// Reads the header of a datagram that must be of one type and of [`VERSION`](crate::wire::VERSION).
     fn read_as(kind: HandshakeKind, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let header = Self::read(reader)?;
         if header.kind == kind && header.version == VERSION { Ok(header) } else { Err(Malformed) }

@@ -14,7 +14,7 @@ impl<'a> CookiePacket<'a> {
     /// Checks a datagram.
     ///
     /// # Errors
-    /// [`Malformed`] if it is no COOKIE of [`VERSION`], has a source, or is not exactly as long as one.
+    /// [`Malformed`] if it is no COOKIE of [`VERSION`](crate::wire::VERSION), has a source, or is not exactly as long as one.
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(datagram);
         let header = HandshakeHeader::read_as(HandshakeKind::Cookie, &mut reader)?;

@@ -19,7 +19,7 @@ impl<'a> FinishPacket<'a> {
     /// Checks the FINISH at the front of a datagram; whatever stands behind it is not looked at.
     ///
     /// # Errors
-    /// [`Malformed`] if it is no FINISH of [`VERSION`], has a fragment offset (`PROTO §2.4`), or
+    /// [`Malformed`] if it is no FINISH of [`VERSION`](crate::wire::VERSION), has a fragment offset (`PROTO §2.4`), or
     /// message or MAC are cut off.
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(datagram);

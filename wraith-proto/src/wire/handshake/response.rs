@@ -17,7 +17,7 @@ impl<'a> ResponsePacket<'a> {
     /// Checks a datagram. The smallest datagram (`PROTO §2.5`) is the caller's to check.
     ///
     /// # Errors
-    /// [`Malformed`] if it is no RESPONSE of [`VERSION`], is cut off, or its lengths are not those of
+    /// [`Malformed`] if it is no RESPONSE of [`VERSION`](crate::wire::VERSION), is cut off, or its lengths are not those of
     /// one whole message (`PROTO §2.4`).
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(datagram);
