@@ -92,7 +92,10 @@ impl Dialer {
         let Some(at) = self.running.iter().position(|(running, _)| *running == session) else { return };
         let (_, target) = self.running.swap_remove(at);
         let end = match reason {
-            CloseReason::HandshakeTimeout if endpoint.stats().drops(DropReason::Refused) > 0 => {
+            // Answers of somebody else are dropped; what remains is a refusal or a timeout (`PROTO §4.19`).
+            CloseReason::HandshakeTimeout | CloseReason::Refused
+                if endpoint.stats().drops(DropReason::Refused) > 0 =>
+            {
                 End::OtherPeer
             }
             CloseReason::Refused => End::Refused,

@@ -72,8 +72,14 @@ impl Running {
     /// Presses Ctrl-C.
     #[cfg(unix)]
     pub(crate) fn interrupt(&self) {
+        self.signal(nix::sys::signal::Signal::SIGINT);
+    }
+
+    /// Sends it a signal.
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
         let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        nix::sys::signal::kill(pid, signal).unwrap();
     }
 
     /// Waits for the end.

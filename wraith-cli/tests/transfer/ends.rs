@@ -1,0 +1,125 @@
+//! Ends before the end: killed, interrupted, changed under way.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::time::Duration;
+
+use crate::support::{Done, Running};
+use crate::transfer::{Scene, Sender, error, wait_for_middle};
+
+/// Takes long enough to be caught in the middle.
+const LARGE: u64 = 1 << 30;
+
+/// A transfer in its middle.
+fn middle(name: &str) -> (Scene, Sender, Running) {
+    let scene = Scene::sparse(name, LARGE);
+    let sender = scene.send(&[]);
+    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &[]));
+    wait_for_middle(&receiver);
+    (scene, sender, receiver)
+}
+
+fn in_one_line(end: &Done) -> &str {
+    assert!(end.took < Duration::from_secs(25), "{:?}", end.took);
+    error(end)
+}
+
+#[test]
+fn a_killed_sender_ends_the_receiver_in_one_line_and_leaves_nothing() {
+    let (scene, sender, receiver) = middle("kill-sender");
+    drop(sender);
+    let end = receiver.finish();
+    assert!(in_one_line(&end).contains("is gone before everything arrived"), "{}", end.stderr);
+    assert_eq!(scene.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_killed_receiver_ends_the_sender_in_one_line_and_nothing_has_the_final_name() {
+    let (scene, sender, receiver) = middle("kill-receiver");
+    drop(receiver);
+    let end = sender.process.finish();
+    assert!(in_one_line(&end).contains("is gone before it had everything"), "{}", end.stderr);
+    assert!(!scene.received().exists());
+    // The next run takes the hidden file over.
+    let names = scene.names();
+    assert!(names.len() == 1 && names[0].starts_with(".file.bin."), "{names:?}");
+    fs::File::options().write(true).open(&scene.source).unwrap().set_len(1000).unwrap();
+    fs::rename(scene.target.join(&names[0]), scene.target.join("kept")).unwrap();
+}
+
+#[test]
+fn a_peer_that_stands_still_is_named_within_seconds() {
+    use nix::sys::signal::Signal;
+
+    let scene = Scene::sparse("stall", LARGE);
+    let sender = scene.send(&[]);
+    let mut command = scene.receive(&sender.ticket(), &[]);
+    // Without -q, and its JSON aside.
+    command = {
+        let args: Vec<_> = command.get_args().filter(|arg| *arg != "-q").map(ToOwned::to_owned).collect();
+        crate::support::program(args)
+    };
+    let receiver = Running::start(&mut command);
+    wait_for_middle(&receiver);
+    sender.process.signal(Signal::SIGSTOP);
+    let end = receiver.finish();
+    assert_eq!(end.code, Some(1));
+    let peer = sender.event["peer"].as_str().unwrap();
+    let named = end
+        .stderr
+        .lines()
+        .any(|line| line.starts_with(&format!("no data from {peer}@")) && line.ends_with("for 5 s"));
+    assert!(named, "{}", end.stderr);
+    assert!(end.stderr.lines().last().unwrap().starts_with("error: "), "{}", end.stderr);
+    assert_eq!(scene.names(), Vec::<String>::new());
+}
+
+#[test]
+fn ctrl_c_at_the_receiver_ends_both_at_once_and_leaves_nothing() {
+    let (scene, sender, receiver) = middle("int-receiver");
+    receiver.interrupt();
+    let end = receiver.finish();
+    assert_eq!((end.code, &*end.stderr), (Some(130), ""));
+    assert_eq!(scene.names(), Vec::<String>::new());
+    let end = sender.process.finish();
+    assert!(in_one_line(&end).contains("stopped the transfer"), "{}", end.stderr);
+}
+
+#[test]
+fn ctrl_c_at_the_sender_ends_both_at_once_and_leaves_nothing() {
+    let (scene, sender, receiver) = middle("int-sender");
+    sender.process.interrupt();
+    let end = sender.process.finish();
+    assert_eq!((end.code, &*end.stderr), (Some(130), ""));
+    let end = receiver.finish();
+    assert!(in_one_line(&end).contains("stopped by the other side"), "{}", end.stderr);
+    assert_eq!(scene.names(), Vec::<String>::new());
+}
+
+#[test]
+fn ctrl_c_before_anybody_came_ends_the_sender() {
+    let scene = Scene::new("int-alone", b"x");
+    let sender = scene.send(&[]);
+    sender.process.interrupt();
+    let end = sender.process.finish();
+    assert_eq!((end.code, &*end.stderr), (Some(130), ""));
+}
+
+/// PROTO §10.13
+#[test]
+fn a_file_that_shrinks_or_grows_while_it_is_sent_ends_both_sides_with_the_cause() {
+    for grow in [false, true] {
+        let (scene, sender, receiver) = middle("changed");
+        let mut file = OpenOptions::new().append(true).open(&scene.source).unwrap();
+        if grow {
+            file.write_all(b"more").unwrap();
+        } else {
+            file.set_len(LARGE / 2).unwrap();
+        }
+        let end = receiver.finish();
+        assert!(in_one_line(&end).contains("the content changed while it was sent"), "{}", end.stderr);
+        assert_eq!(scene.names(), Vec::<String>::new());
+        let end = sender.process.finish();
+        assert!(in_one_line(&end).contains("changed while it was sent: run `wraith-cli send` again"));
+    }
+}

@@ -1,0 +1,15 @@
+//! Files between two processes of the real binary, and from liars.
+
+#![forbid(unsafe_code)]
+
+mod demo;
+mod ends;
+mod files;
+mod hostile;
+mod liar;
+#[path = "../cli/support.rs"]
+#[expect(dead_code, reason = "these tests need no listener")]
+mod support;
+mod targets;
+mod tickets;
+mod transfer;
