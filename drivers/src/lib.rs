@@ -21,6 +21,8 @@ mod clock;
 mod memory;
 mod runner;
 mod segments;
+#[cfg(feature = "netem")]
+mod wrap;
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,6 +36,8 @@ pub use clock::{Clock, ManualClock};
 pub use memory::{MemoryDriver, MemoryOptions, MemoryTx, MemoryUnparker};
 pub use runner::{App, Runner, Turn};
 pub use segments::Segments;
+#[cfg(feature = "netem")]
+pub use wrap::{Netem, NetemTx};
 
 /// A non-blocking pair of queues for datagrams.
 pub trait Driver {

@@ -1,0 +1,5 @@
+//! Drivers around drivers.
+
+mod netem;
+
+pub use netem::{Netem, NetemTx};
