@@ -1,9 +1,10 @@
 //! What people and programs read: results on stdout, everything else on stderr.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, Write};
 
 use serde::Serialize;
+pub(crate) use wraith_transfer_proto::escape;
 
 use crate::failure::Failure;
 
@@ -71,24 +72,6 @@ impl Output {
     }
 }
 
-/// `text` with control characters made visible, so that no name can command the terminal.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() || is_invisible(character) {
-            let _ = write!(escaped, "{}", character.escape_unicode());
-        } else {
-            escaped.push(character);
-        }
-    }
-    escaped
-}
-
-/// Characters that change how their neighbours are shown (Unicode UAX #9, BOM, line separators).
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 /// Writes a line to stdout; when nobody reads any more, there is nothing left to do.
 fn write_line(line: &str) {
     let mut stdout = io::stdout().lock();
@@ -102,16 +85,4 @@ fn write_line(line: &str) {
 /// Writes a line to stderr, if it can be written to.
 fn complain(text: &dyn fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_become_visible_and_others_stay() {
-        assert_eq!(escape("Grüße, 世界.txt"), "Grüße, 世界.txt");
-        assert_eq!(escape("a\x1b[2Jb\n\u{9b}c"), "a\\u{1b}[2Jb\\u{a}\\u{9b}c");
-        assert_eq!(escape("exe.\u{202e}txt"), "exe.\\u{202e}txt");
-    }
 }

@@ -1,5 +1,6 @@
 //! `demo`: a file from one process of this machine to another, over a real socket.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -37,12 +38,12 @@ struct Done<'a> {
     hash: &'a str,
     driver: &'a str,
     verified: bool,
-    path: &'a Path,
+    path: Cow<'a, str>,
     fsync_seconds: f64,
     peak_rss_sender: Option<u64>,
     peak_rss_receiver: Option<u64>,
     pids: [u32; 2],
-    source: &'a Path,
+    source: Cow<'a, str>,
 }
 
 /// Makes a file, has it sent and received, and compares.
@@ -176,12 +177,12 @@ fn report(output: Output, source: &Path, outcome: &Outcome) {
         hash,
         driver,
         verified: true,
-        path,
+        path: path.to_string_lossy(),
         fsync_seconds: *fsync_seconds,
         peak_rss_sender,
         peak_rss_receiver,
         pids: *pids,
-        source,
+        source: source.to_string_lossy(),
     };
     let speed = Speed { seconds: *seconds, fsync_seconds: *fsync_seconds, gbps: *gbps };
     output.result(

@@ -107,7 +107,7 @@ fn report(output: Output, picked: Picked, hash: &str, received: &Received) {
         hash,
         driver: picked.name,
         verified: true,
-        path: kept.path.as_deref(),
+        path: kept.path.as_ref().map(|path| path.to_string_lossy()),
         fsync_seconds: speed.fsync_seconds,
         peer,
         address,

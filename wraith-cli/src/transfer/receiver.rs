@@ -223,11 +223,9 @@ impl Receiver {
 
     /// Names a source that does nothing, and gives it up.
     fn watch(&mut self, now: Instant) {
-        let progress = self.fetcher.progress(self.fetch);
-        // Nothing is asked for: this end writes, or waits for whoever reads its stdout.
-        let idle = progress.is_some_and(|progress| progress.size.is_some() && progress.wanted == 0);
         let Some(link) = &mut self.link else { return };
-        if idle {
+        // Then it is this end that waits.
+        if self.sink.is_busy() {
             link.watch.moved(now);
         }
         let name = link.target;

@@ -1,7 +1,7 @@
 //! What the commands print at their ends.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(super) struct Done<'a> {
     pub(super) driver: &'a str,
     pub(super) verified: bool,
     /// `None` for stdout.
-    pub(super) path: Option<&'a Path>,
+    pub(super) path: Option<Cow<'a, str>>,
     pub(super) fsync_seconds: f64,
     pub(super) peer: &'a str,
     pub(super) address: &'a str,

@@ -182,6 +182,11 @@ impl Sender {
         let mut gone = Vec::new();
         for (&session, guest) in &mut self.guests {
             match guest.check(now, |transfer| provider.delivered(session, transfer), size) {
+                Stall::No if guest.is_idle(now) => {
+                    if let Some(mut session) = endpoint.session(session) {
+                        session.close(now, 0);
+                    }
+                }
                 Stall::No => {}
                 Stall::Warn => lines.push(format!("nothing from {} for 5 s", guest.name())),
                 Stall::GiveUp => gone.push(session),

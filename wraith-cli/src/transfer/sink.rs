@@ -71,6 +71,11 @@ impl Sink {
         }
     }
 
+    /// Whether chunks wait for somebody outside.
+    pub(super) const fn is_busy(&self) -> bool {
+        matches!(self, Self::Stdout(out) if out.is_busy())
+    }
+
     /// Every chunk is written: begins to make that last.
     pub(super) fn finish(&mut self, wake: Wake) {
         let store = match std::mem::replace(self, Self::Closed) {

@@ -138,6 +138,10 @@ fn open_temporary(path: &Path) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is in the way", shown(path))));
     }
     lock(&file)?;
+    // Who had it may just have given it its name: then it is not the temporary file any more.
+    if !is_at(&file, path) {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
     file.set_len(0)?;
     Ok(file)
 }
@@ -154,6 +158,20 @@ fn lock(file: &File) -> io::Result<()> {
 #[cfg(unix)]
 fn is_plain(metadata: &fs::Metadata) -> bool {
     metadata.is_file() && std::os::unix::fs::MetadataExt::nlink(metadata) == 1
+}
+
+/// Whether `path` still names `file`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (own, there) = (file.metadata(), path.symlink_metadata());
+    matches!((own, there), (Ok(own), Ok(there)) if (own.dev(), own.ino()) == (there.dev(), there.ino()))
+}
+
+/// Whether `path` still names something, as far as this system tells.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 #[cfg(not(unix))]

@@ -12,12 +12,13 @@ use crate::failure::{Failure, Result, failed};
 /// Chunks on their way to stdout.
 #[derive(Debug)]
 pub(super) struct StreamOut {
-    /// `None` when everything was handed over.
-    to_writer: Option<Sender<ReadyChunk>>,
+    to_writer: Sender<ReadyChunk>,
     from_writer: Receiver<io::Result<ReadyChunk>>,
     /// Came before their turn.
     early: BTreeMap<u64, ReadyChunk>,
     next: u64,
+    /// Handed over and not given back.
+    held: usize,
 }
 
 impl StreamOut {
@@ -37,7 +38,7 @@ impl StreamOut {
                 }
             }
         });
-        Self { to_writer: Some(to_writer), from_writer, early: BTreeMap::new(), next: 0 }
+        Self { to_writer, from_writer, early: BTreeMap::new(), next: 0, held: 0 }
     }
 
     /// Takes a verified chunk.
@@ -45,20 +46,27 @@ impl StreamOut {
         self.early.insert(chunk.chunk(), chunk);
         while let Some(chunk) = self.early.remove(&self.next) {
             self.next += 1;
-            if let Some(writer) = &self.to_writer {
-                // A writer that has failed says so by itself.
-                let _ = writer.send(chunk);
-            }
+            self.held += 1;
+            // A writer that has failed says so by itself.
+            let _ = self.to_writer.send(chunk);
         }
     }
 
     /// A chunk that stdout has taken.
     pub(super) fn written(&mut self) -> Result<Option<ReadyChunk>> {
         match self.from_writer.try_recv() {
-            Ok(Ok(chunk)) => Ok(Some(chunk)),
+            Ok(Ok(chunk)) => {
+                self.held -= 1;
+                Ok(Some(chunk))
+            }
             Ok(Err(error)) => Err(cannot_write(&error)),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(None),
         }
+    }
+
+    /// Whether stdout has something that it has not taken.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.held > 0
     }
 }
 

@@ -10,6 +10,9 @@ const WARN: Duration = Duration::from_secs(5);
 /// A peer that did nothing for so long is given up.
 pub(super) const GIVE_UP: Duration = Duration::from_secs(30);
 
+/// A session that asks for nothing for so long makes room for others.
+pub(super) const IDLE: Duration = Duration::from_secs(10);
+
 /// When something last moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {

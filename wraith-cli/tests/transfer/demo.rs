@@ -46,6 +46,7 @@ fn with_keep_the_demo_says_where_both_files_are() {
     assert_eq!(scene.names().len(), 1);
 }
 
+#[cfg(unix)]
 #[test]
 fn ctrl_c_ends_the_demo_and_leaves_nothing() {
     let scene = Scene::empty("demo-int");

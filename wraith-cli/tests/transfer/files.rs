@@ -104,6 +104,7 @@ fn the_ticket_stands_alone_on_stdout_and_hints_on_stderr() {
     assert!(end.stderr.contains("serving file.bin (5 bytes)") && end.stderr.contains("delivered to"));
 }
 
+#[cfg(unix)]
 #[test]
 fn with_keep_the_sender_serves_one_receiver_after_the_other() {
     let bytes = content(MIB + 7);

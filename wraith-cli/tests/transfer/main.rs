@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+#[cfg(unix)]
 mod ends;
 mod files;
 mod hostile;

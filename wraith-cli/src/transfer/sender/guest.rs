@@ -4,7 +4,7 @@ use wraith_proto::{Dir, Instant, OpenError, Session, SessionHandle, StreamId};
 use wraith_transfer_proto::{Delivery, Provider, Violation};
 
 use crate::transfer::control::Control;
-use crate::transfer::watch::{Stall, Watch};
+use crate::transfer::watch::{IDLE, Stall, Watch};
 
 /// Levels of the delivery that began first and of the next: chunks complete one after the other.
 const LEVELS: (u8, u8) = (3, 4);
@@ -27,6 +27,8 @@ pub(super) struct Guest {
     violation: Option<Violation>,
     running: Vec<Running>,
     watch: Option<Watch>,
+    /// Since when it asks for nothing.
+    idle_since: Option<Instant>,
     delivered: u64,
 }
 
@@ -59,6 +61,7 @@ impl Guest {
     pub(super) fn begin(&mut self, transfer: u32, started: Instant, now: Instant) {
         self.running.push(Running { transfer, started });
         self.watch = Some(Watch::new(now));
+        self.idle_since = None;
     }
 
     /// A transfer has ended; when it began.
@@ -180,9 +183,15 @@ impl Guest {
         watch.check(now)
     }
 
+    /// Whether it takes up a session and asks for nothing.
+    pub(super) fn is_idle(&mut self, now: Instant) -> bool {
+        self.running.is_empty() && now >= self.idle_since.get_or_insert(now).saturating_add(IDLE)
+    }
+
     /// When to look at the guest again.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        self.watch.as_ref().map(Watch::next)
+        let idle_until = self.idle_since.map(|since| since.saturating_add(IDLE));
+        self.watch.as_ref().map(Watch::next).or(idle_until)
     }
 
     /// The numbers of its transfers.
@@ -240,5 +249,37 @@ impl Guest {
     /// The time comes with the next check.
     fn watch_moved(&mut self) {
         self.delivered = u64::MAX;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_guest_is_idle_when_it_asks_for_nothing_for_ten_seconds() {
+        let at = |seconds| Instant::MIN.saturating_add(Duration::from_secs(seconds));
+        let mut guest = Guest::default();
+        assert!(!guest.is_idle(at(0)) && !guest.is_idle(at(9)));
+        assert_eq!(guest.wake_at(), Some(at(10)));
+        assert!(guest.is_idle(at(10)));
+        guest.begin(3, at(11), at(11));
+        assert!(!guest.is_idle(at(40)));
+        assert_eq!((guest.end(3), guest.end(3)), (Some(at(11)), None));
+        assert!(!guest.is_idle(at(41)) && guest.is_idle(at(51)));
+    }
+
+    #[test]
+    fn a_guest_that_has_everything_may_take_long_to_store_it() {
+        let at = |seconds| Instant::MIN.saturating_add(Duration::from_secs(seconds));
+        let mut guest = Guest::default();
+        guest.begin(0, at(0), at(0));
+        assert_eq!(guest.check(at(4), |_| Some(5), 10), Stall::No, "bytes came");
+        assert_eq!(guest.check(at(9), |_| Some(5), 10), Stall::Warn);
+        assert_eq!(guest.check(at(34), |_| Some(5), 10), Stall::GiveUp);
+        assert_eq!(guest.check(at(35), |_| Some(10), 10), Stall::No);
+        assert_eq!(guest.check(at(300), |_| Some(10), 10), Stall::No);
     }
 }
