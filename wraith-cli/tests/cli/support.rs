@@ -85,8 +85,9 @@ impl Running {
     /// Waits for the end.
     pub(crate) fn finish(mut self) -> Done {
         let mut stdout = Vec::new();
+        let until = Instant::now() + PATIENCE;
         let status = loop {
-            match self.stdout.recv_timeout(PATIENCE.saturating_sub(self.started.elapsed())) {
+            match self.stdout.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => stdout.push(line),
                 Err(mpsc::RecvTimeoutError::Disconnected) => break self.wait(),
                 Err(mpsc::RecvTimeoutError::Timeout) => panic!("still running; it said {stdout:?}"),
