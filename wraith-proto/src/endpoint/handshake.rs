@@ -16,7 +16,7 @@ use crate::util::{KeyTable, Links, List, Slab};
 
 /// First repetition of a handshake message, and the longest pause between two (`PROTO §4.10`).
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
-const MAX_REPEAT: Duration = Duration::from_secs(2);
+const MAX_REPEAT: Duration = Duration::from_secs(1);
 
 /// How long a handshake may wait for FINISH before another takes its slot (`PROTO §4.15`).
 const LEAST_STAY: Duration = Duration::from_secs(1);

@@ -120,7 +120,7 @@ pub(crate) fn lossy(seed: u64) -> PairConfig {
         .with_reorder(100_000, millis(400));
     small(seed).with_link(link).with_both(|config| {
         config.transport =
-            config.transport.with_handshake_timeout(30 * SECOND).with_idle_timeout(120 * SECOND);
+            config.transport.with_idle_timeout(120 * SECOND);
     })
 }
 
