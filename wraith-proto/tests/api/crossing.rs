@@ -119,8 +119,7 @@ pub(crate) fn lossy(seed: u64) -> PairConfig {
         .with_duplicate(50_000)
         .with_reorder(100_000, millis(400));
     small(seed).with_link(link).with_both(|config| {
-        config.transport =
-            config.transport.with_idle_timeout(120 * SECOND);
+        config.transport = config.transport.with_idle_timeout(120 * SECOND);
     })
 }
 

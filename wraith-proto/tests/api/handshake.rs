@@ -31,7 +31,10 @@ fn an_unanswered_init_is_repeated_byte_for_byte_until_the_dial_gives_up() {
     assert!(pair.run_until(|pair| pair.left.closed() == 1, 60 * SECOND));
     assert_eq!(pair.now().saturating_since(start), 10 * SECOND);
     assert_eq!(events(&pair.left, session), [Event::Closed(CloseReason::HandshakeTimeout)]);
-    assert_eq!(times(&seen, HandshakeKind::Init), [0, 250, 750, 1750, 2750, 3750, 4750, 5750, 6750, 7750, 8750, 9750]);
+    assert_eq!(
+        times(&seen, HandshakeKind::Init),
+        [0, 250, 750, 1750, 2750, 3750, 4750, 5750, 6750, 7750, 8750, 9750]
+    );
     let messages = of_kind(&seen, HandshakeKind::Init);
     assert!(messages.iter().all(|message| *message == messages[0]));
     assert_eq!(messages[0].len(), 1200);
