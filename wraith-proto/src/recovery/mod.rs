@@ -387,7 +387,7 @@ impl Recovery {
 pub(crate) fn pace_input(recovery: &Recovery, mtu: u16) -> PaceInput {
     let controller = &recovery.controller;
     let pending = controller.window().saturating_sub(recovery.in_flight);
-    PaceInput::new(controller.window(), &recovery.rtt, controller.in_slow_start(), mtu, pending)
+    PaceInput::new(controller.window(), &recovery.rtt, mtu, pending)
 }
 
 /// Told what became of frames that were sent.

@@ -27,8 +27,6 @@ pub(crate) struct PaceInput {
     pub(crate) window: u64,
     /// Smoothed round-trip time, or `None` before the first sample: the initial window leaves unpaced.
     pub(crate) rtt: Option<Duration>,
-    /// Whether the window may double per round trip.
-    pub(crate) slow_start: bool,
     /// Size of a full datagram, in bytes of UDP payload.
     pub(crate) mtu: u16,
     /// Bytes that wait to be sent and the window admits; `u64::MAX` if unknown.
@@ -37,8 +35,8 @@ pub(crate) struct PaceInput {
 
 impl PaceInput {
     /// The input for a path.
-    pub(crate) fn new(window: u64, rtt: &Rtt, slow_start: bool, mtu: u16, pending: u64) -> Self {
-        Self { window, rtt: rtt.has_sample().then(|| rtt.smoothed()), slow_start, mtu, pending }
+    pub(crate) fn new(window: u64, rtt: &Rtt, mtu: u16, pending: u64) -> Self {
+        Self { window, rtt: rtt.has_sample().then(|| rtt.smoothed()), mtu, pending }
     }
 }
 
@@ -119,10 +117,10 @@ struct Rate {
 }
 
 impl Rate {
-    /// 1.25 windows per round trip, 2 in slow start.
+    /// 1.25 windows per round trip, in slow start too: the window still grows by nine tenths each time, while twice the
+    /// window would leave in half of the round, and the queue that it makes would be gone before `HyStart++` looks.
     fn new(input: &PaceInput) -> Option<Self> {
-        let gain = if input.slow_start { 8 } else { 5 };
-        let bytes = u128::from(input.window.max(1)) * gain;
+        let bytes = u128::from(input.window.max(1)) * 5;
         let time = u128::from(nanos(input.rtt?).max(1)) * 4;
         let mtu = u64::from(input.mtu);
         let burst = if mtu > LARGE_DATAGRAM {

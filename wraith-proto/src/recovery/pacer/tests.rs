@@ -8,7 +8,7 @@ fn at(nanos: u64) -> Instant {
 
 /// In congestion avoidance, with more to send than any burst.
 fn input(window: u64, rtt: Duration, mtu: u16) -> PaceInput {
-    PaceInput { window, rtt: Some(rtt), slow_start: false, mtu, pending: u64::MAX }
+    PaceInput { window, rtt: Some(rtt), mtu, pending: u64::MAX }
 }
 
 /// 1.25 MB/s: 1,250 bytes per millisecond.
@@ -52,9 +52,9 @@ fn the_initial_window_leaves_unpaced() {
 #[test]
 fn a_path_without_samples_has_no_rate() {
     let mut rtt = Rtt::new();
-    assert_eq!(PaceInput::new(12_000, &rtt, true, 1_200, 1).rtt, None);
+    assert_eq!(PaceInput::new(12_000, &rtt, 1_200, 1).rtt, None);
     rtt.sample(Duration::from_millis(40), Duration::ZERO, Duration::ZERO, true);
-    assert_eq!(PaceInput::new(12_000, &rtt, true, 1_200, 1).rtt, Some(Duration::from_millis(40)));
+    assert_eq!(PaceInput::new(12_000, &rtt, 1_200, 1).rtt, Some(Duration::from_millis(40)));
 }
 
 #[test]
@@ -73,7 +73,6 @@ fn a_burst_is_a_millisecond_of_the_rate_between_two_packets_and_64_kib() {
     for (window, mtu, expected) in cases {
         assert_eq!(burst(&input(window, rtt, mtu)), expected, "window {window}, datagrams of {mtu}");
     }
-    assert_eq!(burst(&PaceInput { slow_start: true, ..input(40_000 * 50, rtt, 1_200) }), 40_000);
     assert_eq!(burst(&input(1_000_000, Duration::ZERO, 1_200)), 65_536);
 }
 
@@ -125,16 +124,12 @@ fn what_waits_does_not_wait_for_more_than_itself() {
 }
 
 #[test]
-fn slow_start_paces_at_twice_the_window_per_round_trip() {
-    let gain = |slow_start| {
-        let mut pacer = Pacer::new(at(0));
-        pacer.restart_empty(at(0));
-        let input = PaceInput { slow_start, ..slow() };
-        (0..10_000).map(|step| drain(&mut pacer, at(step * 100_000), &input)).sum::<u64>()
-    };
+fn a_round_trip_carries_a_window_and_a_quarter() {
+    let mut pacer = Pacer::new(at(0));
+    pacer.restart_empty(at(0));
+    let sent = (0..10_000).map(|step| drain(&mut pacer, at(step * 100_000), &slow())).sum::<u64>();
     // Ten round trips of 100,000 bytes, less what the bucket still holds.
-    assert!((1_247_600..=1_250_000).contains(&gain(false)), "{}", gain(false));
-    assert!((1_997_600..=2_000_000).contains(&gain(true)), "{}", gain(true));
+    assert!((1_247_600..=1_250_000).contains(&sent), "{sent}");
 }
 
 #[test]
@@ -193,11 +188,10 @@ proptest! {
         window in 2_400_u64..100_000_000,
         rtt in 10_000_u64..1_000_000_000,
         mtu in 1_200_u16..=65_507,
-        slow_start: bool,
         steps in proptest::collection::vec((0_u64..5_000_000, any::<bool>()), 1..200),
     ) {
-        let input = PaceInput { slow_start, ..input(window, Duration::from_nanos(rtt), mtu) };
-        let (gain, mut pacer) = (if slow_start { 8 } else { 5 }, Pacer::new(at(0)));
+        let input = input(window, Duration::from_nanos(rtt), mtu);
+        let mut pacer = Pacer::new(at(0));
         let (mut now, mut sent) = (0, 0_u64);
         // What was sent less what was due, at its lowest: every stretch is bounded by the one that begins there.
         let mut lowest = 0_i128;
@@ -209,7 +203,7 @@ proptest! {
                 now = wake.as_nanos() - 1_000_000_000;
                 prop_assert!(pacer.budget(wake, &input) > 0, "woken for nothing");
             }
-            let due = u128::from(now) * u128::from(window) * gain / (u128::from(rtt) * 4);
+            let due = u128::from(now) * u128::from(window) * 5 / (u128::from(rtt) * 4);
             lowest = lowest.min(i128::from(sent) - due.cast_signed());
             sent += drain(&mut pacer, at(now), &input);
             prop_assert!(i128::from(sent) - due.cast_signed() - lowest <= i128::from(burst(&input)) + 1);
@@ -235,10 +229,10 @@ proptest! {
 
     #[test]
     fn no_input_panics(
-        window: u64, rtt: u64, slow_start: bool, mtu: u16, pending: u64,
+        window: u64, rtt: u64, mtu: u16, pending: u64,
         steps in proptest::collection::vec((any::<u64>(), any::<u16>()), 1..50),
     ) {
-        let input = PaceInput { window, rtt: Some(Duration::from_nanos(rtt)), slow_start, mtu, pending };
+        let input = PaceInput { window, rtt: Some(Duration::from_nanos(rtt)), mtu, pending };
         let mut pacer = Pacer::new(Instant::MIN);
         for (now, bytes) in steps {
             let now = Instant::from_nanos(now);
