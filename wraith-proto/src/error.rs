@@ -102,7 +102,7 @@ errors! {
 pub enum DropReason {
     /// Not a WRAITH datagram: too short, unknown form, bad lengths or values.
     Malformed,
-    /// No session or handshake has its connection id.
+    /// No session or handshake has its connection id, or the session is over.
     UnknownSession,
     /// Its packet number was received before.
     Replayed,

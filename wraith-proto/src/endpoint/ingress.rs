@@ -109,6 +109,9 @@ impl Endpoint {
     /// (`PROTO §5.8`). Returns the packet number and the length of the body.
     fn open(&mut self, index: u32, packet: &mut [u8]) -> Result<(u64, usize), DropReason> {
         let session = &mut self.sessions[index];
+        if session.phase == Phase::Draining {
+            return Err(DropReason::UnknownSession);
+        }
         let expected = session.window.expected();
         let keys = session.keys.as_mut().ok_or(DropReason::UnknownSession)?;
         let sample = ProtectedPacket::parse(packet).map_err(|_| DropReason::Malformed)?;
