@@ -131,7 +131,8 @@ impl Endpoint {
         source: &mut S,
         left: &mut u32,
     ) -> Turn {
-        let mut burst = self.config.transport.burst;
+        // A turn in which nothing fits would never be over.
+        let mut burst = self.config.transport.burst.max(self.sessions[index].mtu.into());
         let mut empty = false;
         loop {
             let session = &mut self.sessions[index];
