@@ -183,7 +183,7 @@ fn write_self(
     let transport = &config.transport;
     w.varint(parameter_id::IDLE_TIMEOUT, millis(transport.idle_timeout))?;
     w.varint(parameter_id::MAX_DATAGRAM, u64::from(transport.max_datagram))?;
-    w.varint(parameter_id::STREAM_CREDIT, transport.stream_window)?;
+    w.varint(parameter_id::STREAM_CREDIT, transport.stream_window.min(crate::wire::varint::MAX))?;
     w.varint(parameter_id::STREAMS_BI, u64::from(config.stream_offer()))?;
     w.varint(parameter_id::STREAMS_UNI, u64::from(config.stream_offer()))?;
     w.varint(parameter_id::MAX_ACK_DELAY, millis(transport.max_ack_delay))

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::time::Instant;
 use crate::util::{RangePool, RangeSet};
+use crate::wire::varint::MAX;
 
 /// What a STREAM frame means for the half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,7 @@ pub(crate) struct RecvHalf {
 
 impl RecvHalf {
     pub(crate) fn new(credit: u64) -> Self {
+        let credit = credit.min(MAX);
         Self {
             received: RangeSet::default(),
             lent: 0,
@@ -160,10 +162,10 @@ impl RecvHalf {
         }
         let quick = self.granted_at.is_none_or(|then| now.saturating_since(then) < rtt * 2);
         if quick {
-            self.window = (self.window * 2).min(max).max(self.window);
+            self.widen(max);
         }
         self.granted_at = Some(now);
-        let credit = self.lent + self.window;
+        let credit = (self.lent + self.window).min(MAX);
         let news = credit > self.credit;
         self.credit = self.credit.max(credit);
         news
@@ -172,7 +174,7 @@ impl RecvHalf {
     /// The peer says that credit holds it back: the window is too small for the path.
     pub(crate) fn on_blocked(&mut self, at: u64, max: u64) {
         if at == self.credit && !self.paused {
-            self.window = (self.window * 2).min(max).max(self.window);
+            self.widen(max);
         }
     }
 
@@ -198,6 +200,11 @@ impl RecvHalf {
             || self.fin_lent && Some(self.lent) == self.final_size
     }
 
+    /// Doubles the window, up to `max`.
+    fn widen(&mut self, max: u64) {
+        self.window = (self.window * 2).min(max.min(MAX)).max(self.window);
+    }
+
     /// Turns refused bytes into a report unless one is under way.
     fn next_report(&mut self) -> bool {
         if self.report.is_some() {
@@ -207,5 +214,26 @@ impl RecvHalf {
         self.reports += 1;
         self.report = Some(Report { number: self.reports, start, end });
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Instant;
+
+    /// `PROTO §7.1`: there is no offset beyond 2^62 − 1 to grant.
+    #[test]
+    fn credit_ends_where_offsets_end() {
+        let mut pool = RangePool::new(4);
+        let mut recv = RecvHalf::new(u64::MAX);
+        assert_eq!(recv.credit(), MAX);
+        recv = RecvHalf::new(4);
+        for _ in 0..70 {
+            recv.on_blocked(4, u64::MAX);
+        }
+        assert_eq!(recv.lend(&mut pool, 0, 4), Some((0, 4)));
+        assert!(recv.extend(Instant::MIN, Duration::ZERO, u64::MAX));
+        assert_eq!(recv.credit(), MAX);
     }
 }
