@@ -156,7 +156,7 @@ impl Bucket {
     fn take(&mut self, now: Instant, interval: Duration, burst: u32) -> bool {
         let has = self.has(now, interval, burst);
         if has {
-            self.0 = self.0.max(now.as_nanos()) + crate::time::nanos(interval);
+            self.0 = self.0.max(now.as_nanos()).saturating_add(crate::time::nanos(interval));
         }
         has
     }
