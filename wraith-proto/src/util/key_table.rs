@@ -111,7 +111,7 @@ impl KeyTable {
     /// The slot of `key`, or the empty slot where it would go.
     fn probe(&self, home: usize, key: u64) -> usize {
         let mut at = home;
-        // Half of the slots are empty, so this ends.
+        // Three eighths of the slots are empty, so this ends.
         while self.slots[at].home != EMPTY && self.slots[at].key != key {
             at = (at + 1) & self.mask();
         }
@@ -127,7 +127,7 @@ impl KeyTable {
     }
 }
 
-/// A power of two, at least twice the capacity and at least 2.
+/// A power of two, more than eight fifths of the capacity and at least 2.
 const fn slot_count(capacity: usize) -> usize {
     let capacity = if capacity > MAX_CAPACITY as usize { MAX_CAPACITY as usize } else { capacity };
     if capacity == 0 { 2 } else { (capacity * 8 / 5 + 1).next_power_of_two() }
