@@ -146,6 +146,12 @@ impl Handshakes {
         (waited >= LEAST_STAY).then_some(slot)
     }
 
+    /// Handshakes under way.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> u32 {
+        self.slab.len()
+    }
+
     pub(super) fn has_due(&self) -> bool {
         !self.due.is_empty()
     }

@@ -365,16 +365,4 @@ fn canonical_ip(ip: IpAddr) -> IpAddr {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_has_one_spelling_and_keeps_its_interface() {
-        let canonical = |text: &str| canonical(text.parse().unwrap());
-        assert_eq!(canonical("[::ffff:192.0.2.1]:5"), "192.0.2.1:5".parse().unwrap());
-        assert_eq!(canonical("192.0.2.1:5"), "192.0.2.1:5".parse().unwrap());
-        assert_eq!(canonical("[2001:db8::1]:5"), "[2001:db8::1]:5".parse().unwrap());
-        assert_eq!(canonical("[fe80::1%3]:5"), "[fe80::1%3]:5".parse().unwrap());
-        assert_ne!(canonical("[fe80::1%3]:5"), canonical("[fe80::1%4]:5"));
-    }
-}
+mod tests;

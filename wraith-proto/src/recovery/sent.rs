@@ -146,6 +146,11 @@ impl SentPool {
         self.links.next(index)
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u32 {
+        self.slab.len()
+    }
+
     fn forget(&mut self, lists: &SentLists, index: u32) -> Option<SentPacket> {
         let packet = self.slab.remove(index)?;
         let used = lists.len();

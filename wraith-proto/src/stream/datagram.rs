@@ -56,6 +56,11 @@ impl DatagramPool {
         unblocked
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u32 {
+        self.slab.len()
+    }
+
     pub(crate) fn clear(&mut self, queue: &mut DatagramQueue) {
         while let Some(slot) = self.links.pop_front(&mut queue.list) {
             self.slab.remove(slot);

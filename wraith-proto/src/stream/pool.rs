@@ -278,6 +278,11 @@ impl StreamPool {
         self.slab.generation(slot)
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u32 {
+        self.slab.len()
+    }
+
     /// Streams that can still be made.
     pub(crate) fn free_slots(&self) -> u32 {
         self.slab.capacity() - self.slab.len()

@@ -118,6 +118,14 @@ impl RangePool {
         self.nodes.get(set.tail as usize).map_or(set.front, |node| node.end)
     }
 
+    /// Ranges that streams hold.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> u32 {
+        let node = |at: u32| self.nodes.get(at as usize);
+        let free = core::iter::successors(node(self.free), |free| node(free.next)).count();
+        (self.nodes.len() - free) as u32
+    }
+
     /// The ranges beyond the front, ascending.
     #[cfg(test)]
     pub(crate) fn ranges(&self, set: &RangeSet) -> impl Iterator<Item = (u64, u64)> {
