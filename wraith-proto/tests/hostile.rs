@@ -219,11 +219,28 @@ fn packet(rng: &mut Rng, destination: ConnectionId, number: u32, largest: u64, t
             len += writer.len();
         }
     }
+    sealed(destination, number, payload, &frames[..len])
+}
+
+/// The next packet of `end`, with these frames.
+fn forged(end: &mut End, frames: &[Frame<'_>]) -> Vec<u8> {
+    end.number += 1;
+    let mut body = [0; 256];
+    let (mut len, mut payload) = (0, 0);
+    for frame in frames {
+        let mut writer = Writer::new(&mut body[len..]);
+        frame.emit(&mut writer).unwrap();
+        (len, payload) = (len + writer.len(), payload + frame.data_len());
+    }
+    sealed(end.destination.unwrap(), end.number, payload, &body[..len])
+}
+
+fn sealed(destination: ConnectionId, number: u32, payload: usize, frames: &[u8]) -> Vec<u8> {
     let header = PacketHeader { phase: 0, ignored: false, destination, number };
     let mut packet = header.to_bytes().to_vec();
     packet.resize(PACKET_HEADER_LEN + payload, 5);
-    packet.extend_from_slice(&frames[..len]);
-    packet.extend_from_slice(&(len as u16).to_be_bytes());
+    packet.extend_from_slice(frames);
+    packet.extend_from_slice(&(frames.len() as u16).to_be_bytes());
     packet.extend_from_slice(&[0; 16]);
     packet
 }
@@ -297,25 +314,41 @@ fn bombard(rng: &mut Rng, now: &mut Instant, left: &End, right: &mut End, tame: 
     }
 }
 
+/// A pair that is connected and at rest.
+fn connected(change: impl Fn(&mut Config)) -> (Instant, End, End) {
+    let mut now = NOW;
+    let mut left = End::new(LEFT, 1, now, |_| ());
+    let mut right = End::new(RIGHT, 2, now, change);
+    left.dial(now, &right);
+    exchange(&mut now, &mut left, &mut right, NOW.saturating_add(Duration::from_millis(500)), 100);
+    (now, left, right)
+}
+
+/// `PROTO §7.5`: a report that is taken before it was sent again is not sent any more, and the stream makes room for
+/// others like any that is over.
+#[test]
+fn a_report_that_is_no_news_does_not_keep_its_stream() {
+    let (now, mut left, mut right) = connected(|config| config.limits = Limits::embedded());
+    for stream in (0..20).map(|sequence| sequence << 2 | 2) {
+        let data = Frame::Stream { stream, offset: 0, len: 10, fin: true };
+        let mut refused = forged(&mut left, &[data]);
+        right.take(now, LEFT, &mut refused, true);
+        let mut taken = forged(&mut left, &[Frame::HolesTaken { stream, report: 1 }, data]);
+        right.take(now, LEFT, &mut taken, false);
+        right.turn(now);
+        let opened = right.events.pop();
+        assert!(matches!(opened, Some(Event::StreamOpened(id)) if id.as_u32() == stream), "{opened:?}");
+    }
+    assert_eq!(right.received, 200);
+}
+
 /// `PROTO §9.3`: what comes behind CLOSE, before the application has heard of it, changes nothing.
 #[test]
 fn a_packet_behind_close_opens_no_stream() {
-    let mut now = NOW;
-    let mut left = End::new(LEFT, 1, now, |_| ());
-    let mut right = End::new(RIGHT, 2, now, |_| ());
-    left.dial(now, &right);
-    exchange(&mut now, &mut left, &mut right, NOW.saturating_add(Duration::from_millis(500)), 100);
-    let destination = left.destination.unwrap();
-    let frames = [Frame::CloseApp { code: 5 }, Frame::Stream { stream: 0, offset: 0, len: 0, fin: true }];
-    for (number, frame) in (left.number + 1..).zip(frames) {
-        let mut body = [0; 64];
-        let mut writer = Writer::new(&mut body);
-        frame.emit(&mut writer).unwrap();
-        let len = writer.len();
-        let mut packet = PacketHeader { phase: 0, ignored: false, destination, number }.to_bytes().to_vec();
-        packet.extend_from_slice(&body[..len]);
-        packet.extend_from_slice(&[0, len as u8]);
-        packet.extend_from_slice(&[0; 16]);
+    let (now, mut left, mut right) = connected(|_| ());
+    let close = forged(&mut left, &[Frame::CloseApp { code: 5 }]);
+    let stream = forged(&mut left, &[Frame::Stream { stream: 0, offset: 0, len: 0, fin: true }]);
+    for mut packet in [close, stream] {
         right.take(now, LEFT, &mut packet, false);
     }
     right.turn(now);

@@ -73,6 +73,7 @@ impl<'a> Scope<'a> {
             Frame::HolesTaken { stream, report } => {
                 let Some(slot) = self.find(stream, false, context.credits)? else { return Ok(()) };
                 self.on_report_taken(slot, report);
+                self.retire(slot);
             }
             Frame::StreamBlocked { stream, credit } => {
                 let Some(slot) = self.find(stream, false, context.credits)? else { return Ok(()) };
@@ -166,6 +167,8 @@ impl<'a> Scope<'a> {
         if another {
             bits.insert(Bits::HOLES);
         } else {
+            // A repetition that still waits has nothing to say any more.
+            self.streams.unwant(self.lists, slot, Bits::HOLES);
             self.settle_report();
         }
         if !bits.is_empty() {

@@ -219,6 +219,12 @@ impl StreamPool {
         self.control.push_back(&mut lists.control, slot);
     }
 
+    /// Notes that frames are not to be sent after all.
+    pub(crate) fn unwant(&mut self, lists: &mut SessionStreams, slot: u32, bits: Bits) {
+        self.slab[slot].pending.remove(bits);
+        self.refresh_control(lists, slot);
+    }
+
     /// Notes reports of refused bytes that the peer has not taken as frames to send, for a bounded number of streams.
     pub(crate) fn repeat_reports(&mut self, lists: &mut SessionStreams) {
         let mut cursor = lists.all.front();
