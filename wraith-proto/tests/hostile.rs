@@ -342,6 +342,28 @@ fn a_report_that_is_no_news_does_not_keep_its_stream() {
     assert_eq!(right.received, 200);
 }
 
+/// `PROTO §6.7`: before AUTHORIZED even an empty frame of application data is a violation, and reaches nobody.
+#[test]
+fn nothing_of_a_stream_comes_before_authorisation() {
+    let early = [
+        Frame::Stream { stream: 0, offset: 0, len: 0, fin: true },
+        Frame::Datagram { len: 0 },
+        Frame::ResetStream { stream: 0, code: 0, final_size: 0 },
+        Frame::StopSending { stream: 0, code: 0 },
+    ];
+    for frame in early {
+        let (now, mut left, mut right) = connected(|config| config.policy = Policy::Ask);
+        let mut ping = forged(&mut left, &[Frame::Ping]);
+        right.take(now, LEFT, &mut ping, false);
+        right.turn(now);
+        assert_eq!(right.events, [Event::Authorize]);
+        let mut packet = forged(&mut left, &[frame]);
+        right.take(now, LEFT, &mut packet, false);
+        right.turn(now);
+        assert_eq!(right.events, [Event::Authorize, Event::Closed(CloseReason::Violation)]);
+    }
+}
+
 /// `PROTO §9.3`: what comes behind CLOSE, before the application has heard of it, changes nothing.
 #[test]
 fn a_packet_behind_close_opens_no_stream() {

@@ -37,10 +37,12 @@ impl Endpoint {
             let frame = frame.map_err(|_| Unfit::Violation)?;
             summary.asks |= frame.is_ack_eliciting();
             data += frame.data_len();
-            if frame.data_len() > 0 && session.phase == Phase::Pending {
+            let stream = stream_of(&frame);
+            let is_data = stream.is_some() || matches!(frame, Frame::Datagram { .. });
+            if is_data && session.phase == Phase::Pending {
                 return Err(Unfit::Violation);
             }
-            if let Some(id) = stream_of(&frame) {
+            if let Some(id) = stream {
                 let id = StreamId(id);
                 let new = &mut new_streams[id.dir() as usize];
                 *new = (*new).max(streams_to_open(session, id));
