@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wraith_proto::wire::{
-    AckRepr, ConnectionId, EcnCounts, Frame, PACKET_HEADER_LEN, PacketHeader, Writer, is_handshake,
+    AckRepr, ConnectionId, EcnCounts, Frame, PACKET_HEADER_LEN, PacketHeader, Reader, Writer, is_handshake,
 };
 use wraith_proto::{
     Budget, CloseReason, Config, Dir, Ecn, Endpoint, Event, Identity, Instant, Limits, OneShot, Payload,
@@ -338,6 +338,15 @@ fn a_report_that_is_no_news_does_not_keep_its_stream() {
         right.turn(now);
         let opened = right.events.pop();
         assert!(matches!(opened, Some(Event::StreamOpened(id)) if id.as_u32() == stream), "{opened:?}");
+        // The grant that lets the peer go on has arrived: nothing keeps the stream any more.
+        let mut bytes = [0; 32];
+        let mut writer = Writer::new(&mut bytes);
+        let last = u64::from(right.number);
+        AckRepr { ranges: [(last, last)], delay_micros: 0, ecn: None }.emit(&mut writer).unwrap();
+        let mut reader = Reader::new(writer.written());
+        let ack = Frame::parse(&mut reader).unwrap();
+        let mut acked = forged(&mut left, &[ack]);
+        right.take(now, LEFT, &mut acked, false);
     }
     assert_eq!(right.received, 200);
 }

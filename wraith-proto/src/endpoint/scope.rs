@@ -127,6 +127,9 @@ impl<'a> Scope<'a> {
 
     /// Frees the stream if it is over, and makes room for another of the peer's.
     pub(super) fn retire(&mut self, slot: u32) {
+        if self.streams.stream(slot).recv.as_mut().is_some_and(RecvHalf::end_pause) {
+            self.streams.want(self.lists, slot, Bits::CREDIT);
+        }
         let unreported = self.streams.stream(slot).recv.as_ref().is_some_and(|recv| recv.report.is_some());
         let Some(id) = self.streams.free_if_over(self.lists, self.index, slot) else { return };
         if unreported {
@@ -163,7 +166,8 @@ impl<'a> Scope<'a> {
         let Some(recv) = &mut self.streams.stream(slot).recv else { return };
         let Some(another) = recv.on_report_taken(report) else { return };
         // The peer holds the stream since it took the report: an earlier grant may have come before.
-        let mut bits = if recv.is_paused() { Bits::default() } else { Bits::CREDIT };
+        let waits = recv.is_paused() && !recv.is_over();
+        let mut bits = if waits { Bits::default() } else { Bits::CREDIT };
         if another {
             bits.insert(Bits::HOLES);
         } else {
@@ -251,6 +255,11 @@ impl AckSink for Scope<'_> {
                 {
                     send.reset_acked = true;
                 }
+                if bits.contains(Bits::SETTLES)
+                    && let Some(recv) = &mut stream.recv
+                {
+                    recv.on_settled(report);
+                }
                 if bits.contains(Bits::HOLES) {
                     self.on_report_taken(slot, report);
                 }
@@ -269,7 +278,8 @@ impl AckSink for Scope<'_> {
     fn lost(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::Data { .. } => {}
-            SentFrame::Stream { slot, generation, bits, .. } => {
+            SentFrame::Stream { slot, generation, mut bits, .. } => {
+                bits.remove(Bits::SETTLES);
                 if self.streams.lookup(slot, generation).is_some() {
                     self.streams.want(self.lists, slot, bits);
                 }

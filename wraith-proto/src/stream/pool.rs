@@ -16,6 +16,8 @@ impl Bits {
     pub(crate) const HOLES: Self = Self(8);
     pub(crate) const BLOCKED: Self = Self(16);
     pub(crate) const TAKEN: Self = Self(32);
+    /// No frame of its own: the grant that was sent ends the peer's wait after the last report (`PROTO §7.5`).
+    pub(crate) const SETTLES: Self = Self(64);
     /// Events.
     pub(crate) const OPENED: Self = Self(1);
     pub(crate) const WAS_RESET: Self = Self(2);
@@ -69,7 +71,7 @@ impl Stream {
         self.events.is_empty()
             && self.pending.is_empty()
             && self.send.as_ref().is_none_or(SendHalf::is_over)
-            && self.recv.as_ref().is_none_or(RecvHalf::is_over)
+            && self.recv.as_ref().is_none_or(|recv| recv.is_over() && recv.is_settled())
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct RecvHalf {
     /// Refused since the report was made: goes into the next one.
     refused: Option<(u64, u64)>,
     reports: u64,
+    /// The report behind which the peer is known to go on: it has a grant that was sent after the report was taken.
+    settled: u64,
     /// The application refused bytes and has not granted since.
     paused: bool,
     pub(crate) reset: Option<u32>,
@@ -64,6 +66,7 @@ impl RecvHalf {
             report: None,
             refused: None,
             reports: 0,
+            settled: 0,
             paused: false,
             reset: None,
             stopped: None,
@@ -143,6 +146,20 @@ impl RecvHalf {
         Some(self.next_report())
     }
 
+    /// Whether the half is over while the peer still waits for the application's grant; true once.
+    pub(crate) fn end_pause(&mut self) -> bool {
+        let waits = self.is_over() && self.paused && self.report.is_none();
+        self.paused &= !waits;
+        waits
+    }
+
+    /// The peer has a grant that was sent when report `number` was the last and taken.
+    pub(crate) fn on_settled(&mut self, number: u64) {
+        if number == self.reports {
+            self.settled = number;
+        }
+    }
+
     /// The application allows bytes up to `up_to`; returns whether the peer has to be told.
     pub(crate) fn grant(&mut self, up_to: u64) -> bool {
         let news = up_to > self.credit || self.paused;
@@ -200,6 +217,18 @@ impl RecvHalf {
             || self.fin_lent && Some(self.lent) == self.final_size
     }
 
+    /// Whether the peer waits for nothing that this half has still to say: else it would hold the stream for ever.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.reset.is_some()
+            || self.stopped.is_some()
+            || self.report.is_none() && self.settled == self.reports
+    }
+
+    /// Number of the last report that was made, and whether the peer has taken it.
+    pub(crate) fn last_report(&self) -> (u64, bool) {
+        (self.reports, self.report.is_none())
+    }
+
     /// Doubles the window, up to `max`.
     fn widen(&mut self, max: u64) {
         self.window = (self.window * 2).min(max.min(MAX)).max(self.window);
@@ -210,7 +239,8 @@ impl RecvHalf {
         if self.report.is_some() {
             return false;
         }
-        let Some((start, end)) = self.refused.take() else { return false };
+        let refused = self.refused.take().filter(|_| !self.is_over());
+        let Some((start, end)) = refused else { return false };
         self.reports += 1;
         self.report = Some(Report { number: self.reports, start, end });
         true

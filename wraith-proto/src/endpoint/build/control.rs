@@ -5,7 +5,7 @@ use crate::crypto::Role;
 use crate::endpoint::Endpoint;
 use crate::recovery::SentFrame;
 use crate::session::Control;
-use crate::stream::{Bits, Dir};
+use crate::stream::{Bits, Dir, RecvHalf};
 use crate::wire::{AckRepr, EcnCounts, Frame, MAX_ACK_RANGES};
 
 /// Streams looked at for reports of refused bytes that a probe without a record carries.
@@ -84,7 +84,7 @@ impl Endpoint {
             let generation = self.streams.generation(slot);
             let stream = self.streams.stream(slot);
             let mut done = Bits::default();
-            let report = stream.recv.as_ref().and_then(|recv| recv.report).map_or(0, |report| report.number);
+            let (report, taken) = stream.recv.as_ref().map_or((0, true), RecvHalf::last_report);
             for bit in [Bits::RESET, Bits::STOP, Bits::HOLES, Bits::TAKEN, Bits::CREDIT, Bits::BLOCKED] {
                 if !stream.pending.contains(bit) {
                     continue;
@@ -97,6 +97,9 @@ impl Endpoint {
                     Some(_) => {}
                     None => stream.pending.remove(bit),
                 }
+            }
+            if taken && done.contains(Bits::CREDIT) {
+                done.insert(Bits::SETTLES);
             }
             let blocked = !stream.pending.is_empty();
             if !done.is_empty() {
