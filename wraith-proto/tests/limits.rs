@@ -237,6 +237,29 @@ fn a_full_datagram_queue_blocks_and_says_when_it_no_longer_does() {
     assert_eq!(pair.right.host.datagrams.len(), 3);
 }
 
+/// A session that found no room because of others, and has nothing queued itself, hears when there is.
+#[test]
+fn a_session_that_others_left_no_room_is_told_of_it() {
+    let mut config = PairConfig::new(31);
+    config.left.limits = Limits { datagrams: 4, ..Limits::client() };
+    let mut pair = Pair::new(config);
+    let sessions: Vec<_> = (0..6).map(|_| pair.connect().0).collect();
+    pair.run_for(SECOND);
+    let results: Vec<_> = sessions
+        .iter()
+        .map(|&session| pair.left.endpoint.session(session).unwrap().send_datagram(Bytes::from_static(b"x")))
+        .collect();
+    assert_eq!(results[..4], [Ok(()); 4]);
+    assert_eq!(results[4..], [Err(DatagramError::Blocked); 2]);
+    // One of those who wait ends: its place in the line goes to nobody who is gone.
+    let now = pair.now();
+    pair.left.endpoint.session(sessions[4]).unwrap().close(now, 0);
+    pair.run_for(SECOND);
+    let unblocked: Vec<_> =
+        pair.left.host.events.iter().filter(|(_, event)| *event == Event::DatagramsUnblocked).collect();
+    assert_eq!(unblocked, [&(sessions[5], Event::DatagramsUnblocked)]);
+}
+
 #[test]
 fn a_datagram_fits_up_to_the_size_that_the_session_names() {
     let mut pair = Pair::new(PairConfig::new(6));

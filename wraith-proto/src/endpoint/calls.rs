@@ -126,6 +126,9 @@ impl Endpoint {
             return Err(DatagramError::TooLarge { max });
         }
         if !self.datagrams.push(&mut session.datagrams, data) {
+            if session.datagrams.is_empty() {
+                self.starved_links.push_back(&mut self.starved, index);
+            }
             return Err(DatagramError::Blocked);
         }
         self.settle(index);

@@ -170,6 +170,7 @@ impl Endpoint {
         session.acks = crate::recovery::Acks::new(self.now);
         self.streams.free_all(&mut session.streams, index);
         self.datagrams.clear(&mut session.datagrams);
+        self.starved_links.remove(&mut self.starved, index);
         self.sent.clear(&mut session.recovery.sent);
         if frame.is_some() {
             self.closes_due += 1;
@@ -182,7 +183,16 @@ impl Endpoint {
         if known {
             self.notify(index, EventBits::CLOSED);
         }
+        self.feed_starved();
         self.settle(index);
+    }
+
+    /// Tells sessions that wait for room for a first datagram, as many as there is room for.
+    pub(super) fn feed_starved(&mut self) {
+        for _ in 0..self.datagrams.free_slots() {
+            let Some(index) = self.starved_links.pop_front(&mut self.starved) else { return };
+            self.notify(index, EventBits::DATAGRAMS);
+        }
     }
 
     /// A packet arrived after this end closed.

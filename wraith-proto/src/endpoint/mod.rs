@@ -175,6 +175,9 @@ pub struct Endpoint {
     streams: StreamPool,
     sent: SentPool,
     datagrams: DatagramPool,
+    /// Sessions whose first datagram found the pool full of those of others.
+    starved: List,
+    starved_links: Links,
     admission: Admission,
     answers: Deque<Answer, ANSWERS>,
     /// Sessions whose CLOSE has not left.
@@ -209,6 +212,8 @@ impl Endpoint {
             streams: StreamPool::new(limits.streams, limits.holes, rng.array()),
             sent: SentPool::new(limits.sent_packets, sessions),
             datagrams: DatagramPool::new(limits.datagrams),
+            starved: List::EMPTY,
+            starved_links: Links::new(sessions),
             admission: Admission::new(&limits, &seed, &config.identity, rng.array()),
             answers: Deque::new(),
             closes_due: 0,
@@ -336,7 +341,7 @@ pub(crate) const fn memory(limits: &Limits) -> usize {
         + KeyTable::memory(sessions)
         + Handshakes::memory(limits.handshakes)
         + Wheel::memory(sessions + limits.handshakes as usize)
-        + 2 * Links::memory(sessions)
+        + 3 * Links::memory(sessions)
         + StreamPool::memory(limits.streams, limits.holes)
         + SentPool::memory(limits.sent_packets, limits.sessions)
         + DatagramPool::memory(limits.datagrams)

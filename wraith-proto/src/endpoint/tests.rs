@@ -121,6 +121,7 @@ impl End {
             ("ranges", it.streams.ranges.used()),
             ("records", it.sent.len()),
             ("datagrams", it.datagrams.len()),
+            ("starved", it.starved.len()),
             ("closes", it.closes_due),
             ("timers", u32::from(it.wheel.next().is_some())),
         ];

@@ -16,7 +16,7 @@ pub(crate) struct DatagramPool {
 #[derive(Debug, Default)]
 pub(crate) struct DatagramQueue {
     list: List,
-    /// A datagram was refused; an event tells when there is room again.
+    /// A datagram was refused because others wait; an event tells when there is room again.
     blocked: bool,
 }
 
@@ -30,13 +30,13 @@ impl DatagramPool {
         Slab::<Bytes>::memory(capacity as usize) + Links::memory(capacity as usize)
     }
 
-    /// Queues a datagram; `false` if there is no room.
+    /// Queues a datagram; `false` if there is no room. With an empty queue, that is the fault of other sessions.
     pub(crate) fn push(&mut self, queue: &mut DatagramQueue, data: Bytes) -> bool {
         let slot = if queue.list.len() < self.per_session { self.slab.insert(data).ok() } else { None };
         if let Some(slot) = slot {
             self.links.push_back(&mut queue.list, slot)
         } else {
-            queue.blocked = true;
+            queue.blocked = !queue.list.is_empty();
             false
         }
     }
@@ -65,6 +65,11 @@ impl DatagramPool {
         while let Some(slot) = self.links.pop_front(&mut queue.list) {
             self.slab.remove(slot);
         }
+    }
+
+    /// Datagrams that can still be queued, by all sessions together.
+    pub(crate) fn free_slots(&self) -> u32 {
+        self.slab.capacity() - self.slab.len()
     }
 }
 

@@ -124,6 +124,7 @@ impl Endpoint {
             if self.datagrams.pop(&mut self.sessions[index].datagrams) {
                 self.notify(index, EventBits::DATAGRAMS);
             }
+            self.feed_starved();
         }
     }
 
