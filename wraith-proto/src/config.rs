@@ -11,11 +11,14 @@ use crate::error::ConfigError;
 /// Smallest datagram size that a path must carry, in bytes of UDP payload (`PROTO §2.1`).
 pub const MIN_DATAGRAM: u16 = 1200;
 
-/// Most application protocols that one end offers (`PROTO §4.5`).
+/// Most application protocols that one end offers (`PROTO §4.4`).
 pub const MAX_PROTOCOLS: usize = 8;
 
-/// Longest application protocol name, in bytes (`PROTO §4.5`).
+/// Longest application protocol name, in bytes (`PROTO §4.4`).
 pub const MAX_PROTOCOL_LEN: usize = 32;
+
+/// Longest delay of acknowledgements: a longer one would stall loss detection (RFC 9000 §18.2, `PROTO §8.3`).
+pub(crate) const LONGEST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);
 
 /// Configuration of an [`Endpoint`](crate::Endpoint).
 #[derive(Debug)]
@@ -201,17 +204,17 @@ pub struct Transport {
     pub min_datagram: u16,
     /// Largest datagram that is sent or received, in bytes of UDP payload.
     pub max_datagram: u16,
-    /// Most bytes of one session sent in one turn.
+    /// Most bytes of one session sent in one turn; one datagram always may.
     pub burst: u32,
     /// Timers may fire this much late; pacing is finer.
     pub timer_granularity: Duration,
-    /// A session ends when nothing arrives for this long.
+    /// A session ends when nothing arrives for this long; zero means never (`PROTO §9.1`).
     pub idle_timeout: Duration,
     /// A packet is sent when nothing was sent for this long; `None` lets sessions idle out.
     pub keep_alive: Option<Duration>,
     /// A handshake ends when it is not done after this long.
     pub handshake_timeout: Duration,
-    /// Acknowledgements wait at most this long.
+    /// Acknowledgements wait at most this long, and never more than 2^14 ms.
     pub max_ack_delay: Duration,
     /// Credit that a new stream starts with, in bytes.
     pub stream_window: u64,

@@ -386,3 +386,21 @@ fn handshakes_belong_to_no_shard() {
     assert_eq!(Endpoint::shard_of(first.bytes, 4), None);
     assert_eq!(Endpoint::shard_of(&[], 4), None);
 }
+
+/// `PROTO §8.3`: whatever is set, an acknowledgement comes before the peer takes the packet for lost.
+#[test]
+fn acknowledgements_wait_no_longer_than_the_longest_delay() {
+    let config = PairConfig::new(32).with_both(|config| {
+        config.transport =
+            config.transport.with_max_ack_delay(Duration::MAX).with_idle_timeout(Duration::ZERO);
+    });
+    let mut pair = Pair::new(config);
+    let (left, _) = pair.connect();
+    pair.run_for(60 * SECOND);
+    let before = pair.right.endpoint.stats().acks_sent;
+    pair.left.endpoint.session(left).unwrap().send_datagram(Bytes::from_static(b"x")).unwrap();
+    pair.run_for(Duration::from_millis(10 + (1 << 14) - 2));
+    assert_eq!(pair.right.endpoint.stats().acks_sent, before);
+    pair.run_for(Duration::from_millis(4));
+    assert_eq!(pair.right.endpoint.stats().acks_sent, before + 1);
+}

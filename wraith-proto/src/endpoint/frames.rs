@@ -3,6 +3,7 @@
 use super::Endpoint;
 use super::lifecycle::{End, Violation};
 use super::scope::{Context, Credits, Scope};
+use crate::config::LONGEST_ACK_DELAY;
 use crate::crypto::Role;
 use crate::error::{CloseReason, DropReason};
 use crate::meta::Ecn;
@@ -71,7 +72,7 @@ impl Endpoint {
 
     /// Notes that a packet arrived: what to acknowledge, and the ECN mark.
     pub(super) fn note_packet(&mut self, index: u32, number: u64, expected: u64, asks: bool, ecn: Ecn) {
-        let (now, max_delay) = (self.now, self.config.transport.max_ack_delay);
+        let (now, max_delay) = (self.now, self.config.transport.max_ack_delay.min(LONGEST_ACK_DELAY));
         let session = &mut self.sessions[index];
         let rtt = session.recovery.rtt.smoothed();
         session.acks.on_packet(now, number, expected, asks, rtt, max_delay);

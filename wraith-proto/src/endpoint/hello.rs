@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::config::{Config, Policy};
+use crate::config::{Config, LONGEST_ACK_DELAY, Policy};
 use crate::crypto::{PeerId, Suite};
 use crate::session::PeerParameters;
 use crate::wire::{ConnectionId, Full, HandshakeKind, Params, ParamsWriter, VERSION, parameter_id};
@@ -197,8 +197,7 @@ fn parameters(params: &Params<'_>) -> Option<PeerParameters> {
         stream_credit: params.stream_credit?,
         streams_bi: small(params.streams_bi)?,
         streams_uni: small(params.streams_uni)?,
-        // RFC 9000 §18.2 caps it at 2^14 ms; a longer one would stall loss detection.
-        max_ack_delay: Duration::from_millis(params.max_ack_delay?.min(1 << 14)),
+        max_ack_delay: Duration::from_millis(params.max_ack_delay?).min(LONGEST_ACK_DELAY),
         ask: params.ask,
     })
 }
