@@ -438,3 +438,38 @@ fn extreme_settings_and_times_do_no_harm() {
         }
     }
 }
+
+/// The smallest pools carry a stream, and any mixture of extremes ends in time.
+#[test]
+fn the_smallest_pools_and_mixed_extremes_do_no_harm() {
+    let one = Limits {
+        sessions: 1,
+        handshakes: 1,
+        handshake_rate: 1,
+        streams: 1,
+        sent_packets: 1,
+        holes: 1,
+        datagrams: 1,
+    };
+    for round in 0..200 {
+        let mut rng = Rng::new(round);
+        let changes: Vec<Change> =
+            (0..round.min(4)).map(|_| SETTINGS[rng.next_u64() as usize % SETTINGS.len()].1).collect();
+        let change = |config: &mut Config| {
+            config.limits = one;
+            config.transport = changes.iter().fold(config.transport, |transport, change| change(transport));
+        };
+        let mut now = NOW;
+        let (mut left, mut right) = (End::new(LEFT, 1, now, change), End::new(RIGHT, 2, now, change));
+        left.dial(now, &right);
+        let end = now.saturating_add(Duration::from_secs(20));
+        exchange(&mut now, &mut left, &mut right, end, 300);
+        if let Some(mut session) = left.endpoint.session(left.session.unwrap())
+            && let Ok(stream) = session.open(Dir::Uni)
+        {
+            session.attach(stream, 50_000).unwrap();
+        }
+        exchange(&mut now, &mut left, &mut right, end, 1000);
+        assert!(right.received == 50_000 || round > 0, "{} bytes", right.received);
+    }
+}
