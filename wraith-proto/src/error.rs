@@ -85,7 +85,7 @@ errors! {
         ShardOutOfRange => "the shard index is not below the shard count",
         /// A limit that must be positive is zero.
         LimitZero => "a limit is zero",
-        /// A limit is larger than its index type.
+        /// A limit is over 2^24.
         LimitTooLarge => "a limit is too large",
         /// `min_datagram` is under 1,200 bytes or over `max_datagram`.
         DatagramTooSmall => "datagram sizes must be 1200 <= min <= max",

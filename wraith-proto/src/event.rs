@@ -11,7 +11,7 @@ pub enum Event {
     Authorize,
     /// Application data may be sent.
     Connected,
-    /// The session ended; its handle is valid until the next call that receives or sends.
+    /// The session ended; its handle is valid until the next call of `poll_event` at least.
     Closed(CloseReason),
     /// The peer opened a stream.
     StreamOpened(StreamId),

@@ -97,8 +97,7 @@ pub trait CryptoProvider: Send + Sync + fmt::Debug {
     /// The suites on offer, best first. XChaCha20-Poly1305 has to be among them.
     fn suites(&self) -> &[Suite];
 
-    /// Expands a packet key. Called at the handshake and when a key enters the pool of expanded keys; may
-    /// allocate.
+    /// Expands a packet key. Called at the handshake; may allocate.
     ///
     /// # Panics
     /// If `suite` is not one of [`suites`](Self::suites).

@@ -314,7 +314,7 @@ impl Endpoint {
             }
             let first = {
                 let handshake = self.handshakes.slab.get(slot)?;
-                handshake.stage == Stage::Confirm && handshake.sent_once()
+                handshake.stage == Stage::Confirm && handshake.is_unsent()
             };
             if !self.transmit_handshake(slot, first, tx, source) {
                 return Some(super::TxStatus::QueueFull);
@@ -370,7 +370,7 @@ impl Endpoint {
 
 impl Handshake {
     /// Whether the message at hand was not sent before.
-    fn sent_once(&self) -> bool {
+    fn is_unsent(&self) -> bool {
         self.pause == FIRST_REPEAT
     }
 }

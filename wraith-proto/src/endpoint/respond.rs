@@ -18,7 +18,7 @@ use crate::meta::{Ecn, RxMeta};
 use crate::session::{Control, EventBits, Path, Phase};
 use crate::wire::{
     FinishPacket, HandshakeHeader, HandshakeKind, InitPacket, Params, RESPONSE_MESSAGE_OFFSET, ResponseRepr,
-    VERSION, is_reserved_version,
+    VERSION,
 };
 
 /// What FINISH did, and where the protected packet behind it begins.
@@ -38,7 +38,7 @@ impl Endpoint {
         }
         let header = HandshakeHeader::parse(datagram).map_err(|_| DropReason::Malformed)?;
         let path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
-        if header.version != VERSION || is_reserved_version(header.version) {
+        if header.version != VERSION {
             if self.answer(Answer::versions(path.meta(Ecn::NotEct), header.source)) {
                 self.stats.version_answers_sent += 1;
             }

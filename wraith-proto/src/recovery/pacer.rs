@@ -29,7 +29,7 @@ pub(crate) struct PaceInput {
     pub(crate) rtt: Option<Duration>,
     /// Size of a full datagram, in bytes of UDP payload.
     pub(crate) mtu: u16,
-    /// Bytes that wait to be sent and the window admits; `u64::MAX` if unknown.
+    /// Bytes that the window still admits; `u64::MAX` if unknown.
     pub(crate) pending: u64,
 }
 
@@ -131,7 +131,8 @@ impl Rate {
         Some(Self { bytes, time, burst })
     }
 
-    /// Tokens that let the next packet go: a full one's, or half a burst's after the bucket ran dry, or all that waits.
+    /// Tokens that let the next packet go: a full one's, or half a burst's after the bucket ran dry, or all that the
+    /// window admits.
     fn wanted(&self, dry: bool, input: &PaceInput) -> i64 {
         let enough = if dry { self.burst / 2 } else { input.mtu.into() };
         to_tokens(enough.min(input.pending))
