@@ -1,5 +1,7 @@
 //! How sessions begin, end and are forgotten, and the news about them.
 
+use core::time::Duration;
+
 use super::{Endpoint, Route, TimerKind};
 use crate::crypto::{Direction, PeerId, Role, Root, Suite};
 use crate::error::CloseReason;
@@ -16,6 +18,9 @@ pub(super) const CODE_EXHAUSTED: u32 = 3;
 
 /// Probe timeouts for which a closed session answers late packets (RFC 9000 §10.2).
 const CLOSE_TIMEOUTS: u32 = 3;
+
+/// Dials of both sides that end this far apart did not cross (`PROTO §4.9`).
+const CROSSING: Duration = Duration::from_secs(10);
 
 /// The peer broke the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +69,7 @@ pub(super) struct Established {
     pub(super) suite: Suite,
     pub(super) root: Root,
     /// Round trip of the handshake, if no message was repeated.
-    pub(super) rtt: Option<core::time::Duration>,
+    pub(super) rtt: Option<Duration>,
 }
 
 impl Endpoint {
@@ -76,13 +81,14 @@ impl Endpoint {
         let parameters = established.parameters;
         session.peer = Some(established.peer);
         session.instance = established.instance;
+        session.established = now;
         session.protocol = established.protocol;
         session.peer_parameters = parameters;
         session.mtu = transport.min_datagram.min(parameters.max_datagram);
         session.recovery =
             crate::recovery::Recovery::new(now, session.mtu, transport.ecn, parameters.max_ack_delay);
         if let Some(rtt) = established.rtt {
-            session.recovery.rtt.sample(rtt, core::time::Duration::ZERO, parameters.max_ack_delay, false);
+            session.recovery.rtt.sample(rtt, Duration::ZERO, parameters.max_ack_delay, false);
         }
         let streams = &mut session.streams;
         streams.offer = offer;
@@ -142,7 +148,8 @@ impl Endpoint {
         }
         let Some(other) = self.peers.get(self.peer_key(peer, &instance, other_role)) else { return false };
         let matches = self.sessions.get(other).is_some_and(|session| {
-            session.peer == Some(peer) && session.instance == instance && session.is_open()
+            let crossed = self.now.saturating_since(session.established) <= CROSSING;
+            session.peer == Some(peer) && session.instance == instance && session.is_open() && crossed
         });
         if !matches || self.config.identity.peer_id() == peer {
             return false;

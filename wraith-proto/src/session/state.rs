@@ -175,6 +175,8 @@ pub(crate) struct SessionState {
     pub(crate) phase: Phase,
     pub(crate) peer: Option<PeerId>,
     pub(crate) instance: [u8; 16],
+    /// When the handshake was done.
+    pub(crate) established: Instant,
     /// Index of the application protocol in `Config::protocols`.
     pub(crate) protocol: u8,
     pub(crate) keys: Option<Keys>,
@@ -221,6 +223,7 @@ impl SessionState {
             phase: Phase::Handshaking,
             peer: None,
             instance: [0; 16],
+            established: now,
             protocol: 0,
             keys: None,
             path,

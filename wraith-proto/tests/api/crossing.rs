@@ -3,7 +3,7 @@
 use wraith_proto::{CloseReason, Event, Identity, Peer, SessionHandle, Via};
 use wraith_sim::{LEFT, LinkConfig, Node, Pair, PairConfig, Recorder};
 
-use crate::common::{ONE_WAY, SECOND, assert_carries, events, full, millis, small};
+use crate::common::{ONE_WAY, SECOND, assert_carries, events, full, millis, small, watch};
 
 /// Dials from right to left, pinning the left end's identity.
 pub(crate) fn dial_back(pair: &mut Pair) -> SessionHandle {
@@ -65,6 +65,27 @@ fn the_second_dial_may_come_at_any_time() {
             pair.run_for(SECOND);
             assert_one_stays(&mut pair, [left, right], &format!("seed {seed}, offset {offset} ms"));
         }
+    }
+}
+
+/// `PROTO §4.9`: a session whose end was not heard does not keep the peer from coming back, whoever dials.
+#[test]
+fn a_dial_long_after_a_session_does_not_cross_it() {
+    for seed in [1, 2] {
+        let mut pair = Pair::new(small(seed));
+        let (stale, left_behind) = pair.connect();
+        pair.run_for(11 * SECOND);
+        watch(&mut pair, |sent| sent.sender == 1);
+        let now = pair.now();
+        pair.right.endpoint.session(left_behind).expect("open").close(now, 0);
+        pair.run_for(millis(1));
+        pair.stop_intercepting();
+        let right = dial_back(&mut pair);
+        pair.run_for(SECOND);
+        let left = pair.left.last_connected().expect("it connected");
+        assert_ne!(left, stale);
+        assert_eq!(events(&pair.left, stale), [Event::Connected], "seed {seed}");
+        assert_carries(&mut pair, left, right);
     }
 }
 
