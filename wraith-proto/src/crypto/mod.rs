@@ -47,6 +47,22 @@ impl Suite {
         self as u16
     }
 
+    /// Packets that one key may seal (RFC 9001 §6.6 and appendix B; `PROTO §5.12`).
+    pub(crate) const fn packet_limit(self) -> u64 {
+        match self {
+            Self::XChaCha20Poly1305 => crate::wire::varint::MAX,
+            Self::Aes256Gcm => 1 << 23,
+        }
+    }
+
+    /// Packets that may fail to open in one session (RFC 9001 §6.6; `PROTO §5.12`).
+    pub(crate) const fn failure_limit(self) -> u64 {
+        match self {
+            Self::XChaCha20Poly1305 => 1 << 36,
+            Self::Aes256Gcm => 1 << 52,
+        }
+    }
+
     /// Its usual name, for people.
     pub const fn name(self) -> &'static str {
         match self {
@@ -188,6 +204,15 @@ mod tests {
     use hex_literal::hex;
 
     use super::*;
+
+    /// `PROTO §5.12`
+    #[test]
+    fn a_key_seals_and_fails_no_more_often_than_its_suite_allows() {
+        assert_eq!(Suite::Aes256Gcm.packet_limit(), 8_388_608);
+        assert_eq!(Suite::Aes256Gcm.failure_limit(), 4_503_599_627_370_496);
+        assert_eq!(Suite::XChaCha20Poly1305.packet_limit(), 4_611_686_018_427_387_903);
+        assert_eq!(Suite::XChaCha20Poly1305.failure_limit(), 68_719_476_736);
+    }
 
     #[test]
     fn suites_survive_the_wire_and_unknown_numbers_do_not() {

@@ -12,9 +12,6 @@ use crate::time::Instant;
 use crate::wire::{HandshakeKind, PacketHeader, ProtectedPacket, apply_mask, expand_number, is_handshake};
 use crate::wire::{PACKET_HEADER_LEN, split_body, unprotected};
 
-/// Packets of one session that may fail to open (`PROTO §5.12`).
-const MAX_FAILURES: u64 = 1 << 36;
-
 /// An authentic packet: where its body lies in the datagram.
 struct Opened {
     session: u32,
@@ -124,7 +121,7 @@ impl Endpoint {
         let len = if phase == 0 { keys.open.open_in_place(number, aad, body).ok() } else { None };
         let Some(len) = len else {
             keys.failures += 1;
-            if keys.failures >= MAX_FAILURES {
+            if keys.failures >= keys.suite.failure_limit() {
                 self.end(index, End::exhausted());
             }
             return Err(DropReason::BadTag);

@@ -221,7 +221,12 @@ impl Endpoint {
         self.establish(index, established);
         if !welcome {
             // Still in phase Handshaking: the application never hears of it (`PROTO §4.17`).
-            self.end(index, End::refused());
+            if self.sessions.len() * 2 > self.sessions.capacity() {
+                // Whoever is not welcome gets no room where room is scarce, not even to be told so.
+                self.free(index);
+            } else {
+                self.end(index, End::refused());
+            }
             return Err(DropReason::Refused);
         }
         if self.resolve_crossing(index) {

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use wraith_proto::wire::HandshakeKind;
 use wraith_proto::{
-    CloseReason, DatagramError, Dir, Event, Identity, OpenError, Peer, Policy, SessionError, SessionHandle,
-    Via,
+    CloseReason, DatagramError, Dir, DropReason, Event, Identity, OpenError, Peer, Policy, SessionError,
+    SessionHandle, Via,
 };
 use wraith_sim::{Pair, PairConfig, RIGHT, Transparent};
 
@@ -157,6 +157,21 @@ fn a_peer_outside_the_set_is_refused_and_never_reported() {
     assert!(pair.right.host.events.is_empty());
     assert_eq!(pair.right.endpoint.sessions(), 0);
     assert!(pair.right.endpoint.is_drained());
+}
+
+/// `PROTO §4.17`
+#[test]
+fn a_peer_outside_the_set_takes_no_room_where_room_is_scarce() {
+    let mut config = small(7);
+    config.right.policy = Policy::Set(Box::new([Identity::from_seed([9; 32]).peer_id()]));
+    config.right.limits.sessions = 1;
+    let mut pair = Pair::new(config);
+    pair.dial().expect("a free session");
+    let refused = |pair: &Pair| pair.right.endpoint.stats().drops(DropReason::Refused) > 0;
+    assert!(pair.run_until(refused, SECOND));
+    assert_eq!(pair.right.endpoint.sessions(), 0);
+    assert!(pair.right.endpoint.is_drained());
+    assert!(pair.right.host.events.is_empty());
 }
 
 /// `PROTO §4.17`

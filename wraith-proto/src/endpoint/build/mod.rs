@@ -13,10 +13,7 @@ use crate::crypto::TAG_LEN;
 use crate::queue::Source;
 use crate::recovery::SentPacket;
 use crate::session::Phase;
-use crate::wire::{PACKET_HEADER_LEN, PacketHeader, apply_mask, varint};
-
-/// Packet numbers end here (`PROTO §5.3`).
-const LAST_NUMBER: u64 = varint::MAX;
+use crate::wire::{PACKET_HEADER_LEN, PacketHeader, apply_mask};
 
 impl Endpoint {
     /// Builds a packet behind FINISH, if the session has something to say.
@@ -43,7 +40,9 @@ impl Endpoint {
         marked: bool,
         source: &mut S,
     ) -> Option<usize> {
-        if self.sessions[index].recovery.packet_number() >= LAST_NUMBER {
+        let session = &self.sessions[index];
+        let limit = session.keys.as_ref().map_or(0, |keys| keys.suite.packet_limit());
+        if session.recovery.packet_number() >= limit {
             self.end(index, End::exhausted());
         }
         let mut draft = Draft::new(room);
