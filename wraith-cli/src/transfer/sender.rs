@@ -177,11 +177,11 @@ impl Sender {
 
     /// Names who does nothing, and gives it up.
     fn watch(&mut self, now: Instant, endpoint: &mut Endpoint) {
-        let (provider, size) = (&self.serving.provider, self.serving.size);
+        let provider = &self.serving.provider;
         let mut lines = Vec::new();
         let mut gone = Vec::new();
         for (&session, guest) in &mut self.guests {
-            match guest.check(now, |transfer| provider.delivered(session, transfer), size) {
+            match guest.check(now, |transfer| provider.delivered(session, transfer)) {
                 Stall::No if guest.is_idle(now) => {
                     if let Some(mut session) = endpoint.session(session) {
                         session.close(now, 0);

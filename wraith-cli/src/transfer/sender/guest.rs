@@ -29,7 +29,8 @@ pub(super) struct Guest {
     watch: Option<Watch>,
     /// Since when it asks for nothing.
     idle_since: Option<Instant>,
-    delivered: u64,
+    /// What was known when it was checked last: bytes that arrived, and bytes on their way that have left.
+    known: (u64, u64),
 }
 
 /// A transfer of the peer.
@@ -44,15 +45,20 @@ struct Running {
 pub(super) struct Flight {
     stream: StreamId,
     pub(super) delivery: Delivery,
-    pulled: bool,
+    /// Bytes of the stream that were pulled at least once, which are the first ones.
+    pulled: u64,
 }
 
 impl Flight {
     /// Bytes up to `end` of the stream were pulled; whether the last one was, for the first time.
     pub(super) fn pulled(&mut self, end: u64) -> bool {
-        let whole = !self.pulled && end >= self.delivery.stream_len();
-        self.pulled |= whole;
+        let whole = !self.is_pulled() && end >= self.delivery.stream_len();
+        self.pulled = self.pulled.max(end);
         whole
+    }
+
+    fn is_pulled(&self) -> bool {
+        self.pulled >= self.delivery.stream_len()
     }
 }
 
@@ -168,16 +174,20 @@ impl Guest {
     }
 
     /// Whether the transfer moves; `delivered` counts a transfer's bytes.
-    pub(super) fn check(&mut self, now: Instant, delivered: impl Fn(u32) -> Option<u64>, size: u64) -> Stall {
+    pub(super) fn check(&mut self, now: Instant, delivered: impl Fn(u32) -> Option<u64>) -> Stall {
         let Some(running) = self.running.first() else { return Stall::No };
-        let delivered = delivered(running.transfer).unwrap_or(0);
+        let pulled = self.flights.iter().map(|flight| flight.pulled).sum();
+        let known = (delivered(running.transfer).unwrap_or(0), pulled);
+        let idle = self.flights.is_empty() && self.waiting.is_none();
+        self.judge(now, known, idle)
+    }
+
+    /// More leaves only as what left before arrives, so either counts: a chunk may take minutes on a slow way.
+    /// Who asks for nothing stores, or waits for whoever reads its stdout; if it is gone, its session ends.
+    fn judge(&mut self, now: Instant, known: (u64, u64), idle: bool) -> Stall {
         let Some(watch) = &mut self.watch else { return Stall::No };
-        if delivered != self.delivered {
-            self.delivered = delivered;
-            watch.moved(now);
-        }
-        // It has everything and stores it, which may take long; if it is gone, its session ends.
-        if delivered == size && self.flights.is_empty() {
+        if idle || known != self.known {
+            self.known = known;
             watch.moved(now);
         }
         watch.check(now)
@@ -230,14 +240,14 @@ impl Guest {
                 // The session is over, which is told elsewhere.
                 Err(_) => return,
             };
-            for older in self.flights.iter().filter(|flight| !flight.pulled) {
+            for older in self.flights.iter().filter(|flight| !flight.is_pulled()) {
                 let _ = session.set_priority(older.stream, LEVELS.0);
             }
-            let first = self.flights.iter().all(|flight| flight.pulled);
+            let first = self.flights.iter().all(Flight::is_pulled);
             // A fresh stream takes both.
             let _ = session.set_priority(stream, if first { LEVELS.0 } else { LEVELS.1 });
             let _ = session.attach(stream, delivery.stream_len());
-            self.flights.push(Flight { stream, delivery, pulled: false });
+            self.flights.push(Flight { stream, delivery, pulled: 0 });
         }
     }
 
@@ -248,7 +258,7 @@ impl Guest {
 
     /// The time comes with the next check.
     fn watch_moved(&mut self) {
-        self.delivered = u64::MAX;
+        self.known = (u64::MAX, u64::MAX);
     }
 }
 
@@ -272,14 +282,25 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_has_everything_may_take_long_to_store_it() {
+    fn a_chunk_of_which_more_leaves_now_and_then_is_not_given_up_and_one_that_stands_still_is() {
         let at = |seconds| Instant::MIN.saturating_add(Duration::from_secs(seconds));
         let mut guest = Guest::default();
         guest.begin(0, at(0), at(0));
-        assert_eq!(guest.check(at(4), |_| Some(5), 10), Stall::No, "bytes came");
-        assert_eq!(guest.check(at(9), |_| Some(5), 10), Stall::Warn);
-        assert_eq!(guest.check(at(34), |_| Some(5), 10), Stall::GiveUp);
-        assert_eq!(guest.check(at(35), |_| Some(10), 10), Stall::No);
-        assert_eq!(guest.check(at(300), |_| Some(10), 10), Stall::No);
+        for step in 1..10 {
+            assert_eq!(guest.judge(at(20 * step), (0, 1200 * step), false), Stall::No);
+        }
+        assert_eq!(guest.judge(at(185), (0, 10_800), false), Stall::Warn);
+        assert_eq!(guest.judge(at(210), (0, 10_800), false), Stall::GiveUp);
+        assert_eq!(guest.judge(at(211), (1_048_576, 0), false), Stall::No, "it arrived");
+    }
+
+    #[test]
+    fn a_guest_that_asks_for_nothing_may_take_long_to_store_or_to_read() {
+        let at = |seconds| Instant::MIN.saturating_add(Duration::from_secs(seconds));
+        let mut guest = Guest::default();
+        guest.begin(0, at(0), at(0));
+        for second in [4, 34, 300] {
+            assert_eq!(guest.check(at(second), |_| Some(5)), Stall::No);
+        }
     }
 }
