@@ -62,6 +62,17 @@ impl FromStr for Target {
 
 /// Reads an address to bind: `ip:port`, `ip` or `:port`.
 pub(crate) fn parse_bind(text: &str) -> std::result::Result<SocketAddr, String> {
+    let addr = parse_any_bind(text)?;
+    let ip = addr.ip().to_canonical();
+    if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return Err(format!(
+            "{ip} is no address of one machine: write one of this machine, or :port for all"
+        ));
+    }
+    Ok(addr)
+}
+
+fn parse_any_bind(text: &str) -> std::result::Result<SocketAddr, String> {
     if let Ok(addr) = text.parse() {
         return Ok(addr);
     }
@@ -182,6 +193,9 @@ mod tests {
         assert_eq!(parse_bind("10.0.0.1"), Ok(addr("10.0.0.1:0")));
         assert_eq!(parse_bind(":4433"), Ok(addr("[::]:4433")));
         assert!(parse_bind("4433").is_err());
+        for group in ["255.255.255.255:5", "224.0.0.1", "[ff02::1]:5", "[::ffff:224.0.0.1]:5"] {
+            assert!(parse_bind(group).unwrap_err().contains("is no address of one machine"), "{group}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Try it: `wraith-cli demo`. Between two machines: `wraith-cli send FILE` on one, `wraith-cli receive TICKET` with the
 line that it prints on the other.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C or SIGTERM.";
 
 /// Options of every command, before or after its name.
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Common {
     /// Local address: ip:port, ip or :port
     #[arg(long, global = true, value_name = "ADDR", value_parser = parse_bind)]
     pub(crate) bind: Option<SocketAddr>,
-    /// Identity file; made if it does not exist
+    /// Identity file, made if missing; without it a fresh identity, except for `id` and `keygen`
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) identity: Option<PathBuf>,
     /// Print one JSON object a line

@@ -29,15 +29,19 @@ pub(crate) fn drive<D: Park, T: Task>(runner: &mut Runner<D, T>, stop: &Stop) ->
 fn run<D: Park, T: Task>(runner: &mut Runner<D, T>, stop: &Stop) -> io::Result<()> {
     stop.wakes(runner.driver().unparker());
     loop {
-        if stop.is_wanted() {
+        let wanted = stop.is_wanted();
+        if wanted {
             runner.app_mut().stop();
         }
         let next = runner.step()?;
         if runner.is_stopped() {
             break;
         }
-        let wake_at = runner.app_mut().wake_at();
-        wait(runner, [next, wake_at].into_iter().flatten().min())?;
+        // A wish that came up within the step is not waited on.
+        if wanted == stop.is_wanted() {
+            let wake_at = runner.app_mut().wake_at();
+            wait(runner, [next, wake_at].into_iter().flatten().min())?;
+        }
     }
     let until = runner.driver().now().saturating_add(GOODBYE);
     while !runner.endpoint_mut().is_drained() && runner.driver().now() < until {

@@ -3,6 +3,7 @@
 //! The file is one line of text: `wraith-identity-1`, the 32-byte seed as 64 lower-case hex digits, and the
 //! `PeerId` that follows from it, so that a damaged file is noticed and never taken for another identity.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,7 +26,7 @@ const MAX_FILE: u64 = 1024;
 #[serde(tag = "event", rename = "identity")]
 struct IdentityEvent<'a> {
     peer: String,
-    path: &'a Path,
+    path: Cow<'a, str>,
 }
 
 /// `keygen`: makes an identity file and prints its `PeerId`.
@@ -88,7 +89,7 @@ fn load_or_create(output: Output, path: &Path) -> Result<Identity> {
 
 fn print(output: Output, path: &Path, identity: &Identity) {
     let peer = identity.peer_id().to_string();
-    output.result(&IdentityEvent { peer: peer.clone(), path }, &peer);
+    output.result(&IdentityEvent { peer: peer.clone(), path: path.to_string_lossy() }, &peer);
 }
 
 /// `$XDG_CONFIG_HOME/wraith/identity`, or `~/.config/wraith/identity`.
@@ -102,7 +103,9 @@ fn default_path() -> Result<PathBuf> {
 
 /// The identity in `path`; `None` if there is no such file.
 fn read(path: &Path) -> Result<Option<Identity>> {
-    let fail = |error: io::Error| failed(format!("cannot read the identity {}: {error}", shown(path)));
+    let fail = |error: io::Error| {
+        failed(format!("cannot read the identity {}: {error}; name a file that you may read", shown(path)))
+    };
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -145,7 +148,12 @@ fn hex_digit(digit: u8) -> Option<u8> {
 
 /// Writes `identity` to `path`; only with `force` in the place of another file, which stays until then.
 fn write(path: &Path, identity: &Identity, force: bool) -> Result<()> {
-    let fail = |error: io::Error| failed(format!("cannot write the identity {}: {error}", shown(path)));
+    let fail = |error: io::Error| {
+        failed(format!(
+            "cannot write the identity {}: {error}; name a file in a folder of yours",
+            shown(path)
+        ))
+    };
     let mut line = Zeroizing::new(String::with_capacity(MAX_FILE as usize));
     let _ = write!(line, "{MAGIC} ");
     for byte in identity.seed() {

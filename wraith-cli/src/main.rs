@@ -23,12 +23,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Command, Common};
-use failure::Result;
+use failure::{Failure, Result};
 use stop::Stop;
 
 fn main() -> ExitCode {
     let Cli { common, command } = Cli::parse();
-    match run(&common, command) {
+    let outcome = run(&common, command);
+    match outcome {
+        Ok(()) | Err(Failure::Interrupted) if output::stdout_is_lost() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             common.output().failure(&failure);

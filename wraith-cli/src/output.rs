@@ -1,7 +1,9 @@
 //! What people and programs read: results on stdout, everything else on stderr.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 pub(crate) use wraith_transfer_proto::escape;
@@ -34,7 +36,16 @@ impl Output {
         if self.json {
             self.event(event);
         } else {
-            write_line(&text.to_string());
+            write_line(text.to_string().as_bytes());
+        }
+    }
+
+    /// Prints a path as a result: exactly for programs, harmless for terminals.
+    pub(crate) fn path_result(self, event: &impl Serialize, path: &Path) {
+        if self.json || io::stdout().is_terminal() {
+            self.result(event, escape(&path.to_string_lossy()));
+        } else {
+            write_line(path.as_os_str().as_encoded_bytes());
         }
     }
 
@@ -43,7 +54,7 @@ impl Output {
         if self.json
             && let Ok(line) = serde_json::to_string(event)
         {
-            write_line(&line);
+            write_line(line.as_bytes());
         }
     }
 
@@ -72,14 +83,26 @@ impl Output {
     }
 }
 
-/// Writes a line to stdout; when nobody reads any more, there is nothing left to do.
-fn write_line(line: &str) {
-    let mut stdout = io::stdout().lock();
-    let Err(error) = writeln!(stdout, "{line}").and_then(|()| stdout.flush()) else { return };
-    if error.kind() != io::ErrorKind::BrokenPipe {
-        complain(&format_args!("error: cannot write to stdout: {error}"));
+/// Whether a line could not be written to stdout.
+static STDOUT_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether nobody reads the results any more: the command may end as on Ctrl-C, and has failed.
+pub(crate) fn stdout_is_lost() -> bool {
+    STDOUT_LOST.load(Ordering::SeqCst)
+}
+
+/// Writes a line to stdout. The process does not end here if it cannot: files and peers wait for a proper end.
+fn write_line(line: &[u8]) {
+    if stdout_is_lost() {
+        return;
     }
-    std::process::exit(1);
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(line).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
+    let Err(error) = written else { return };
+    STDOUT_LOST.store(true, Ordering::SeqCst);
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        complain(&format_args!("error: cannot write to stdout: {error}; check where it leads"));
+    }
 }
 
 /// Writes a line to stderr, if it can be written to.

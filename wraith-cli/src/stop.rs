@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wraith_drivers::Unpark;
 
 use crate::failure::{Result, failed};
+use crate::output;
 
 /// Exit code of a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -23,12 +24,12 @@ struct Shared {
 }
 
 impl Stop {
-    /// Stops on Ctrl-C. Where no loop could say goodbye to anybody, and on the second time, the process ends
+    /// Stops on Ctrl-C, and on SIGTERM where there is one. Where no loop could say goodbye to anybody, and on the second time, the process ends
     /// at once.
     pub(crate) fn on_ctrl_c() -> Result<Self> {
         let stop = Self::default();
         let handler = stop.clone();
-        ctrlc::set_handler(move || {
+        on_signal(move || {
             if handler.is_wanted() || !handler.want() {
                 std::process::exit(INTERRUPTED);
             }
@@ -44,8 +45,9 @@ impl Stop {
         wake.as_ref().map(|wake| wake()).is_some()
     }
 
+    /// Whether to stop: somebody asked for it, or nobody reads the results any more.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.shared.wanted.load(Ordering::SeqCst)
+        output::stdout_is_lost() || self.shared.wanted.load(Ordering::SeqCst)
     }
 
     /// Ends parks of this driver from now on, and no longer those of the one before.
@@ -56,4 +58,22 @@ impl Stop {
         });
         *self.shared.wake.lock().unwrap_or_else(PoisonError::into_inner) = Some(wake);
     }
+}
+
+/// Calls `handler` for each signal to stop, on a thread of its own. SIGHUP is left as it is, for `nohup`, and a file
+/// beyond `ulimit -f` is to be an error of writing instead of the end of the process.
+#[cfg(unix)]
+fn on_signal(handler: impl Fn() + Send + 'static) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
+    let watch = move || signals.forever().filter(|signal| *signal != SIGXFSZ).for_each(|_| handler());
+    std::thread::Builder::new().spawn(watch)?;
+    Ok(())
+}
+
+/// Calls `handler` for each Ctrl-C, on a thread of its own.
+#[cfg(not(unix))]
+fn on_signal(handler: impl Fn() + Send + 'static) -> std::result::Result<(), ctrlc::Error> {
+    ctrlc::set_handler(handler)
 }

@@ -20,7 +20,7 @@ use super::{hashing, hex};
 use crate::args::{self, Common};
 use crate::failure::{Failure, Result, failed};
 use crate::identity;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::stop::Stop;
 
 /// Name of the file that is sent.
@@ -142,7 +142,7 @@ impl Demo<'_> {
             return Ok(self.early.swap_remove(at).1);
         }
         let mut progress = Progress::new(self.output, "transferring");
-        loop {
+        while !output::stdout_is_lost() {
             match self.news.recv() {
                 Ok(News::Line(from, line)) => {
                     if is_it(from, &line) {
@@ -161,9 +161,10 @@ impl Demo<'_> {
                     return Err(failed("a process ended without a word: run the demo again"));
                 }
                 Ok(News::Silent(_)) => {}
-                Ok(News::Interrupted) | Err(_) => return Err(Failure::Interrupted),
+                Ok(News::Interrupted) | Err(_) => break,
             }
         }
+        Err(Failure::Interrupted)
     }
 }
 

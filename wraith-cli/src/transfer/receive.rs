@@ -12,7 +12,6 @@ use super::progress::Progress;
 use super::receiver::{Order, Received, Receiver};
 use super::report::{Done, Speed};
 use super::sink::{Sink, Wake};
-use super::source::shown;
 use super::store::Store;
 use super::stream_out::StreamOut;
 use super::{endpoint, hex, limits, memory, path, size, transport};
@@ -34,7 +33,7 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     let [text] = &args.tickets[..] else {
         return Err(failed("only one ticket can be received at a time: run the command once for each"));
     };
-    let ticket: Ticket = text.parse().map_err(bad_ticket)?;
+    let ticket: Ticket = text.trim().parse().map_err(bad_ticket)?;
     if ticket.kind != Kind::File {
         return Err(failed("the ticket is for a folder, which this version cannot receive: get a newer one"));
     }
@@ -117,7 +116,7 @@ fn report(output: Output, picked: Picked, hash: &str, received: &Received) {
         output.note(format_args!("{}, driver {}, verified", speed.text(*bytes), picked.name));
     }
     match &kept.path {
-        Some(path) => output.result(&done, shown(path)),
+        Some(path) => output.path_result(&done, path),
         None => output.event(&done),
     }
 }
@@ -147,9 +146,10 @@ fn targets(ticket: &Ticket, from: &[Target], common: &Common) -> Result<Vec<Targ
 
 fn bad_ticket(error: TicketError) -> Failure {
     failed(match error {
-        TicketError::Damaged | TicketError::NotATicket => {
-            format!("{error}; copy the line that `wraith-cli send` printed")
+        TicketError::Damaged => {
+            "the ticket is damaged: copy the line that `wraith-cli send` printed, whole".to_owned()
         }
+        TicketError::NotATicket => format!("{error}; copy the line that `wraith-cli send` printed"),
         TicketError::Version => format!("{error}: use the version of `wraith-cli` that the sender has"),
         _ => format!("{error}: get a new one from the sender"),
     })

@@ -275,6 +275,10 @@ fn lost(name: &str, reason: CloseReason) -> Failure {
         CloseReason::Peer(_) => {
             format!("{name} closed the session before everything arrived: get a new ticket and retry")
         }
+        // It answered the first message, and nothing since.
+        CloseReason::HandshakeTimeout => {
+            format!("{name} began a session and fell silent: it may serve as many as it can; retry later")
+        }
         CloseReason::Violation => format!("{name} broke the protocol: use the same version at both ends"),
         _ => format!("the session with {name} ended before everything arrived: retry"),
     })

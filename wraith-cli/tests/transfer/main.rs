@@ -8,6 +8,7 @@ mod ends;
 mod files;
 mod hostile;
 mod liar;
+mod pipes;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need no listener")]
 mod support;
