@@ -32,22 +32,29 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C or SIGTERM.";
 #[derive(Args, Debug)]
 pub(crate) struct Common {
     /// How packets travel: auto, mio
-    #[arg(long, global = true, value_name = "DRIVER", default_value = "auto", hide_default_value = true)]
+    #[arg(
+        long,
+        global = true,
+        display_order = 101,
+        value_name = "DRIVER",
+        default_value = "auto",
+        hide_default_value = true
+    )]
     pub(crate) driver: Choice,
     /// Local address: ip:port, ip or :port
-    #[arg(long, global = true, value_name = "ADDR", value_parser = parse_bind)]
+    #[arg(long, global = true, display_order = 102, value_name = "ADDR", value_parser = parse_bind)]
     pub(crate) bind: Option<SocketAddr>,
     /// Identity file, made if missing; without it a fresh identity, except for `id` and `keygen`
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, display_order = 103, value_name = "FILE")]
     pub(crate) identity: Option<PathBuf>,
     /// Print one JSON object a line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 104)]
     json: bool,
     /// No messages but errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 105)]
     quiet: bool,
     /// More messages, unless --quiet
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 106)]
     verbose: bool,
 }
 
