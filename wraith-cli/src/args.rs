@@ -137,8 +137,8 @@ pub(crate) struct Bench {
 #[derive(Args, Debug)]
 pub(crate) struct Send {
     /// The file
-    #[arg(value_name = "PATH", required = true)]
-    pub(crate) paths: Vec<PathBuf>,
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
     /// Serve this peer only
     #[arg(long, value_name = "PEER", value_parser = parse_peer)]
     pub(crate) to: Option<PeerId>,
@@ -150,8 +150,8 @@ pub(crate) struct Send {
 #[derive(Args, Debug)]
 pub(crate) struct Receive {
     /// What `send` printed
-    #[arg(value_name = "TICKET", required = true)]
-    pub(crate) tickets: Vec<String>,
+    #[arg(value_name = "TICKET")]
+    pub(crate) ticket: String,
     /// Folder to write to
     #[arg(short, long, value_name = "DIR", default_value = ".", conflicts_with = "stdout")]
     pub(crate) output: PathBuf,

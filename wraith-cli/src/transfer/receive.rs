@@ -30,10 +30,7 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     if args.stdout && output.json {
         return Err(Failure::Usage("--json and --stdout both want stdout: leave one of them out".to_owned()));
     }
-    let [text] = &args.tickets[..] else {
-        return Err(failed("only one ticket can be received at a time: run the command once for each"));
-    };
-    let ticket: Ticket = text.trim().parse().map_err(bad_ticket)?;
+    let ticket: Ticket = args.ticket.trim().parse().map_err(bad_ticket)?;
     if ticket.kind != Kind::File {
         return Err(failed("the ticket is for a folder, which this version cannot receive: get a newer one"));
     }

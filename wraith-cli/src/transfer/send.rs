@@ -40,9 +40,7 @@ struct TicketEvent<'a> {
 
 /// Serves a file until it is delivered, or until Ctrl-C.
 pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> {
-    let [file] = &args.paths[..] else {
-        return Err(failed("only one file can be sent at a time: pack several into one first"));
-    };
+    let file = &args.path;
     let output = common.output();
     let name = file_name(file)?;
     let source = FileSource::open(file)?;

@@ -33,6 +33,10 @@ const MAX_PACKET_THRESHOLD: u64 = 256;
 /// Skipped packet numbers remembered (`PROTO §8.7`).
 const SKIP_MEMORY: usize = 4;
 
+/// Probe timeouts back off to this, unless the first is longer: two packets in two seconds burden no path, and one
+/// that loses a third would else fall silent for longer than an application waits.
+const MAX_BACKOFF: Duration = Duration::from_secs(2);
+
 /// Probe timeouts without answer that make losses persistent congestion (RFC 9002 §7.6.1).
 const PERSISTENT_FACTOR: u32 = 3;
 
@@ -213,10 +217,8 @@ impl Recovery {
 
     /// The probe timeout, backed off (RFC 9002 §6.2.1).
     pub(crate) fn pto(&self) -> Duration {
-        self.rtt
-            .pto_base(self.peer_delay)
-            .saturating_mul(1 << self.pto_count.min(10))
-            .min(Duration::from_mins(1))
+        let base = self.rtt.pto_base(self.peer_delay);
+        base.saturating_mul(1 << self.pto_count.min(10)).min(MAX_BACKOFF.max(base))
     }
 
     /// Whether the next packet is every second probe without an answer: what the ones before carried may be the reason.
