@@ -158,8 +158,13 @@ impl Endpoint {
             manual: transport.manual_credit,
             credits: Credits { own: transport.stream_window, peer: session.peer_parameters.stream_credit },
         };
-        let (_, mut scope) = Scope::split(index, session, &mut self.streams);
-        match frame {
+        let (recovery, mut scope) = Scope::split(index, session, &mut self.streams);
+        match *frame {
+            Frame::HolesTaken { stream, report } => {
+                if scope.take_answer(stream, report, &context)? {
+                    recovery.on_answer();
+                }
+            }
             Frame::StopSending { .. } | Frame::MaxStreamData { .. } | Frame::StreamHoles { .. } => {
                 scope.apply_to_sender(frame, &context)?;
             }

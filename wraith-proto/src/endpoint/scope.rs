@@ -62,17 +62,17 @@ impl<'a> Scope<'a> {
                 let Some(slot) = self.find(stream, false, context.credits)? else { return Ok(()) };
                 let (stream, ranges) = self.streams.parts(slot);
                 let Some(recv) = &mut stream.recv else { return Ok(()) };
-                if recv.on_reset(code, final_size).ok_or(Violation)? {
+                let news = recv.on_reset(code, final_size).ok_or(Violation)?;
+                // A half that is over already may still have a report: one that was stopped after its end had come.
+                let reported = recv.report.take().is_some();
+                if news {
                     recv.clear(ranges);
-                    if recv.report.take().is_some() {
-                        self.settle_report();
-                    }
                     self.streams.notify(self.lists, slot, Bits::WAS_RESET);
                 }
-            }
-            Frame::HolesTaken { stream, report } => {
-                let Some(slot) = self.find(stream, false, context.credits)? else { return Ok(()) };
-                self.on_report_taken(slot, report);
+                if reported {
+                    self.streams.unwant(self.lists, slot, Bits::HOLES);
+                    self.settle_report();
+                }
                 self.retire(slot);
             }
             Frame::StreamBlocked { stream, credit } => {
@@ -125,6 +125,19 @@ impl<'a> Scope<'a> {
         Ok(())
     }
 
+    /// `HOLES_TAKEN` arrived; returns whether it settles a report.
+    pub(super) fn take_answer(
+        &mut self,
+        stream: u32,
+        report: u64,
+        context: &Context,
+    ) -> Result<bool, Violation> {
+        let Some(slot) = self.find(stream, false, context.credits)? else { return Ok(false) };
+        let news = self.on_report_taken(slot, report);
+        self.retire(slot);
+        Ok(news)
+    }
+
     /// Frees the stream if it is over, and makes room for another of the peer's.
     pub(super) fn retire(&mut self, slot: u32) {
         if self.streams.stream(slot).recv.as_mut().is_some_and(RecvHalf::end_pause) {
@@ -161,10 +174,10 @@ impl<'a> Scope<'a> {
         self.acks.hold = Some(self.acks.hold.map_or(packet_number, |hold| hold.min(packet_number)));
     }
 
-    /// The peer took a report of refused bytes.
-    fn on_report_taken(&mut self, slot: u32, report: u64) {
-        let Some(recv) = &mut self.streams.stream(slot).recv else { return };
-        let Some(another) = recv.on_report_taken(report) else { return };
+    /// The peer took a report of refused bytes; returns whether that is news.
+    fn on_report_taken(&mut self, slot: u32, report: u64) -> bool {
+        let Some(recv) = &mut self.streams.stream(slot).recv else { return false };
+        let Some(another) = recv.on_report_taken(report) else { return false };
         // The peer holds the stream since it took the report: an earlier grant may have come before.
         let waits = recv.is_paused() && !recv.is_over();
         let mut bits = if waits { Bits::default() } else { Bits::CREDIT };
@@ -178,6 +191,7 @@ impl<'a> Scope<'a> {
         if !bits.is_empty() {
             self.streams.want(self.lists, slot, bits);
         }
+        true
     }
 
     /// A report was settled; the last one lets acknowledgements flow again.

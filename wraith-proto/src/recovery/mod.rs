@@ -196,6 +196,11 @@ impl Recovery {
         true
     }
 
+    /// The peer answered otherwise than by an ACK: probes need not become more seldom.
+    pub(crate) fn on_answer(&mut self) {
+        self.pto_count = 0;
+    }
+
     /// Takes the oldest packet in flight so that a probe carries its data; no congestion signal.
     pub(crate) fn probe_oldest(&mut self, pool: &mut SentPool, sink: &mut impl AckSink) {
         if let Some(index) = self.sent.in_flight.front() {

@@ -209,10 +209,13 @@ impl SendHalf {
     /// A report that is old or impossible changes nothing.
     pub(crate) fn on_holes(&mut self, report: u64, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
-        if report != self.report + 1 || end > self.next || self.reset.is_some() {
+        if report != self.report + 1 || end > self.next {
             return;
         }
         self.report = report;
+        if self.reset.is_some() {
+            return;
+        }
         self.held = true;
         self.miss(offset, end, self.fin_sent && end == self.end);
     }

@@ -93,6 +93,11 @@ impl End {
         session.write(stream, Bytes::from(vec![7; len])).is_ok()
     }
 
+    /// The frames of the packets that wait to be carried.
+    fn seen(&self) -> Vec<Seen> {
+        self.sent.iter().flat_map(|(packet, _)| frames_of(packet)).collect()
+    }
+
     fn open(&mut self) -> StreamId {
         self.endpoint.session(self.session.unwrap()).unwrap().open(Dir::Uni).unwrap()
     }
@@ -410,7 +415,7 @@ fn refused_packets_are_acknowledged_only_after_their_report() {
                     reports += 1;
                     assert_eq!((number, offset, len), (1, 0, 500));
                 }
-                Seen::Other => {}
+                Seen::Taken(_) | Seen::Other => {}
             }
         }
     }
@@ -436,10 +441,72 @@ fn refused_packets_are_acknowledged_only_after_their_report() {
     assert_eq!((hands.right.received, hands.lost()), (1_000, 0));
 }
 
+/// Connected ends; the left one has sent 500 bytes and the end of a stream, which the right one has refused.
+fn refused_stream() -> (Hands, StreamId) {
+    let mut hands = Hands::new();
+    let stream = hands.left.open();
+    hands.left.write(stream, 500);
+    hands.left.endpoint.session(hands.left.session.unwrap()).unwrap().finish(stream).unwrap();
+    hands.left.turn(hands.now);
+    let (datagram, ecn) = hands.left.sent.pop_front().unwrap();
+    hands.right.refuse(hands.now, LEFT, &datagram, ecn);
+    (hands, stream)
+}
+
+/// `PROTO §7.5`: a reset settles the report even of a stream that was stopped when its end had come.
+#[test]
+fn the_reset_of_a_stopped_stream_lets_acknowledgements_flow() {
+    let (mut hands, stream) = refused_stream();
+    let first = *hands.left.numbers.last().unwrap();
+    hands.right.turn(hands.now);
+    hands.right.sent.clear();
+    hands.right.endpoint.session(hands.right.session.unwrap()).unwrap().stop(stream, 8).unwrap();
+    let reset = Frame::ResetStream { stream: stream.as_u32(), code: 8, final_size: 500 };
+    let packet = forge(&hands, &[reset]);
+    hands.right.take(hands.now, LEFT, &packet, Ecn::NotEct);
+    hands.right.turn(hands.now);
+    let acked =
+        hands.right.seen().iter().any(|seen| matches!(*seen, Seen::Acked(largest) if largest > first));
+    assert!(acked, "{:?}", hands.right.seen());
+}
+
+/// `PROTO §7.5`: the sender answers each report, whatever became of the stream.
+#[test]
+fn a_report_for_a_stream_that_was_reset_is_taken() {
+    let (mut hands, stream) = refused_stream();
+    hands.left.endpoint.session(hands.left.session.unwrap()).unwrap().reset(stream, 9).unwrap();
+    hands.right.turn(hands.now);
+    while let Some((datagram, ecn)) = hands.right.sent.pop_front() {
+        hands.left.take(hands.now, RIGHT, &datagram, ecn);
+    }
+    hands.left.turn(hands.now);
+    assert!(hands.left.seen().contains(&Seen::Taken(1)), "{:?}", hands.left.seen());
+}
+
+/// `PROTO §7.5`: two ends that refuse withhold each other's acknowledgements, which leaves no window.
+#[test]
+fn reports_are_answered_when_the_congestion_window_is_full() {
+    let (mut hands, _) = refused_stream();
+    let bulk = hands.left.open();
+    while hands.left.write(bulk, 10_000) {}
+    for _ in 0..30 {
+        hands.now = hands.now.saturating_add(MS(1));
+        hands.left.turn(hands.now);
+    }
+    hands.left.sent.clear();
+    hands.right.turn(hands.now);
+    while let Some((datagram, ecn)) = hands.right.sent.pop_front() {
+        hands.left.take(hands.now, RIGHT, &datagram, ecn);
+    }
+    hands.left.turn(hands.now);
+    assert!(hands.left.seen().contains(&Seen::Taken(1)), "{:?}", hands.left.seen());
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Seen {
     Acked(u64),
     Report(u64, u64, u64),
+    Taken(u64),
     Other,
 }
 
@@ -449,6 +516,7 @@ fn frames_of(packet: &[u8]) -> Vec<Seen> {
     let seen = |frame: Frame<'_>| match frame {
         Frame::Ack(ref ack) => Seen::Acked(ack.largest()),
         Frame::StreamHoles { report, offset, len, .. } => Seen::Report(report, offset, len),
+        Frame::HolesTaken { report, .. } => Seen::Taken(report),
         _ => Seen::Other,
     };
     Frames::new(frames).flatten().map(seen).collect()

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use crate::crypto::Role;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, scope::Scope};
 use crate::recovery::SentFrame;
 use crate::session::Control;
 use crate::stream::{Bits, Dir, RecvHalf};
@@ -110,6 +110,26 @@ impl Endpoint {
                 return;
             }
         }
+    }
+
+    /// Answers reports of refused bytes as freely as an ACK leaves: two ends that withhold acknowledgements from each
+    /// other may have no records and no window left. Whoever misses an answer repeats the report (`PROTO §7.5`).
+    pub(super) fn put_answers(&mut self, index: u32, draft: &mut Draft<'_>) {
+        let asks = draft.asks;
+        let mut cursor = self.sessions[index].streams.control.front();
+        for _ in 0..REPORT_SCAN {
+            let Some(slot) = cursor else { break };
+            cursor = self.streams.next_control(slot);
+            let stream = self.streams.stream(slot);
+            if stream.pending.contains(Bits::TAKEN)
+                && stream.frame(Bits::TAKEN).is_none_or(|frame| draft.push(&frame))
+            {
+                let (_, mut scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
+                scope.streams.unwant(scope.lists, slot, Bits::TAKEN);
+                scope.retire(slot);
+            }
+        }
+        draft.asks = asks;
     }
 
     /// Adds frames about refused bytes, which stay pending: they may be what an answer waits for.

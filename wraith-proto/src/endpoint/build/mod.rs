@@ -58,6 +58,8 @@ impl Endpoint {
             self.put_ack(index, &mut draft);
             if asks {
                 self.put_news(index, &mut draft, source);
+            } else {
+                self.put_answers(index, &mut draft);
             }
         }
         if draft.frames_len == 0 && draft.tail.is_none() {
@@ -84,6 +86,7 @@ impl Endpoint {
         // An ACK might take the room of a lost packet.
         if recovery.sent.lost.is_empty() {
             self.put_ack(index, draft);
+            self.put_answers(index, draft);
         }
         if self.sessions[index].recovery.probes == 2 && self.put_reports(index, draft) {
             self.sessions[index].recovery.probes -= 1;
