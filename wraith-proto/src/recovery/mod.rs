@@ -265,7 +265,9 @@ impl Recovery {
             }
             let Some(packet) = pool.remove_in_flight(&mut self.sent, index) else { break };
             self.in_flight -= u64::from(packet.size);
-            if number == ack.largest() {
+            // A packet from before an absence measures that, too.
+            let measures = self.resumed.is_none_or(|resumed| packet.sent_at >= resumed);
+            if number == ack.largest() && measures {
                 let delay = Duration::from_micros(ack.delay_micros());
                 self.rtt.sample(now.saturating_since(packet.sent_at), delay, self.peer_delay, true);
             }

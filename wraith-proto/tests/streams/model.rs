@@ -463,3 +463,15 @@ fn two_ends_that_refuse_at_the_same_time_come_to_rest_soon() {
     let rest = world.now.saturating_since(start);
     assert!(rest < Duration::from_secs(4), "{rest:?}");
 }
+
+/// `PROTO §8.9`
+#[test]
+fn an_absence_is_no_round_trip() {
+    let mut world = World::new(1);
+    world.take(&[(true, Step::Open(true)), (true, Step::Run(500))]);
+    world.take(&[(true, Step::Write(0, 3_000)), (true, Step::Run(1)), (true, Step::Sleep(5_000))]);
+    world.run(MS(500));
+    let handle = world.left.session.expect("connected");
+    let stats = world.left.endpoint.session(handle).expect("it lives").stats();
+    assert!(stats.rtt < MS(200), "{:?}", stats.rtt);
+}
