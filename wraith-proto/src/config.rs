@@ -7,15 +7,10 @@ use core::time::Duration;
 
 use crate::crypto::{CryptoProvider, Identity, PeerId};
 use crate::error::ConfigError;
+use crate::wire::{MAX_PROTOCOL_LEN, MAX_PROTOCOLS};
 
 /// Smallest datagram size that a path must carry, in bytes of UDP payload (`PROTO §2.1`).
 pub const MIN_DATAGRAM: u16 = 1200;
-
-/// Most application protocols that one end offers (`PROTO §4.4`).
-pub const MAX_PROTOCOLS: usize = 8;
-
-/// Longest application protocol name, in bytes (`PROTO §4.4`).
-pub const MAX_PROTOCOL_LEN: usize = 32;
 
 /// Longest delay of acknowledgements: a longer one would stall loss detection (RFC 9000 §18.2, `PROTO §8.3`).
 pub(crate) const LONGEST_ACK_DELAY: Duration = Duration::from_millis(1 << 14);

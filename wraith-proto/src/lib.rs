@@ -36,9 +36,7 @@ mod time;
 mod util;
 pub mod wire;
 
-pub use config::{
-    Config, Limits, MAX_PROTOCOL_LEN, MAX_PROTOCOLS, MIN_DATAGRAM, Peer, Policy, Shard, Transport,
-};
+pub use config::{Config, Limits, MIN_DATAGRAM, Peer, Policy, Shard, Transport};
 pub use crypto::{Identity, PeerId};
 pub use endpoint::{Budget, Deadline, Endpoint, Progress, Received, TimerKind, TxStatus};
 pub use error::{
