@@ -269,10 +269,13 @@ impl AckSink for Scope<'_> {
                 {
                     send.reset_acked = true;
                 }
-                if bits.contains(Bits::SETTLES)
-                    && let Some(recv) = &mut stream.recv
-                {
-                    recv.on_settled(report);
+                if let Some(recv) = &mut stream.recv {
+                    if bits.contains(Bits::SETTLES) {
+                        recv.on_settled(report);
+                    }
+                    if bits.contains(Bits::STOP) {
+                        recv.on_stop_acked();
+                    }
                 }
                 if bits.contains(Bits::HOLES) {
                     self.on_report_taken(slot, report);

@@ -47,6 +47,8 @@ pub(crate) struct RecvHalf {
     settled: u64,
     /// The application refused bytes and has not granted since.
     paused: bool,
+    /// The peer waits for nothing any more: it has reset the stream or heard that it should.
+    released: bool,
     pub(crate) reset: Option<u32>,
     pub(crate) stopped: Option<u32>,
 }
@@ -68,6 +70,7 @@ impl RecvHalf {
             reports: 0,
             settled: 0,
             paused: false,
+            released: false,
             reset: None,
             stopped: None,
         }
@@ -99,6 +102,7 @@ impl RecvHalf {
         }
         let news = !self.is_over();
         self.final_size = Some(final_size);
+        self.released = true;
         if news {
             self.reset = Some(code);
         }
@@ -160,6 +164,11 @@ impl RecvHalf {
         }
     }
 
+    /// The peer has heard that it should stop.
+    pub(crate) fn on_stop_acked(&mut self) {
+        self.released = true;
+    }
+
     /// The application allows bytes up to `up_to`; returns whether the peer has to be told.
     pub(crate) fn grant(&mut self, up_to: u64) -> bool {
         let news = up_to > self.credit || self.paused;
@@ -219,9 +228,7 @@ impl RecvHalf {
 
     /// Whether the peer waits for nothing that this half has still to say: else it would hold the stream for ever.
     pub(crate) fn is_settled(&self) -> bool {
-        self.reset.is_some()
-            || self.stopped.is_some()
-            || self.report.is_none() && self.settled == self.reports
+        self.released || self.report.is_none() && self.settled == self.reports
     }
 
     /// Number of the last report that was made, and whether the peer has taken it.
@@ -239,7 +246,7 @@ impl RecvHalf {
         if self.report.is_some() {
             return false;
         }
-        let refused = self.refused.take().filter(|_| !self.is_over());
+        let refused = self.refused.take().filter(|_| !self.is_over() && self.stopped.is_none());
         let Some((start, end)) = refused else { return false };
         self.reports += 1;
         self.report = Some(Report { number: self.reports, start, end });

@@ -263,10 +263,11 @@ impl SendHalf {
         Some(self.credit)
     }
 
-    /// Whether everything arrived; true once.
+    /// Whether everything arrived; true once. A stream that was reset ends with the reset, which has to arrive, too.
     pub(crate) fn take_delivered(&mut self) -> bool {
         let complete = self.outstanding == 0 && self.missing.is_empty() && self.next == self.end;
-        let now = self.fin_acked && self.fins == 0 && !self.fin_missing && complete && !self.delivered;
+        let open = self.reset.is_none() && !self.delivered;
+        let now = self.fin_acked && self.fins == 0 && !self.fin_missing && complete && open;
         self.delivered |= now;
         now
     }

@@ -470,6 +470,33 @@ fn the_reset_of_a_stopped_stream_lets_acknowledgements_flow() {
     assert!(acked, "{:?}", hands.right.seen());
 }
 
+/// `PROTO §7.5, §7.8`: a sender that waits for a grant gets it or hears that it should stop, even if its end came meanwhile.
+#[test]
+fn a_stopped_stream_does_not_leave_its_sender_waiting() {
+    let mut hands = Hands::new();
+    let stream = hands.left.open();
+    hands.left.write(stream, 500);
+    hands.left.turn(hands.now);
+    let (first, ecn) = hands.left.sent.pop_front().unwrap();
+    hands.left.endpoint.session(hands.left.session.unwrap()).unwrap().finish(stream).unwrap();
+    hands.left.turn(hands.now);
+    let (last, _) = hands.left.sent.pop_front().unwrap();
+    hands.right.refuse(hands.now, LEFT, &first, ecn);
+    hands.right.turn(hands.now);
+    while let Some((datagram, ecn)) = hands.right.sent.pop_front() {
+        hands.left.take(hands.now, RIGHT, &datagram, ecn);
+    }
+    hands.right.endpoint.session(hands.right.session.unwrap()).unwrap().stop(stream, 8).unwrap();
+    hands.right.turn(hands.now);
+    hands.right.sent.clear();
+    hands.right.take(hands.now, LEFT, &last, ecn);
+    for _ in 0..60 {
+        hands.exchange();
+    }
+    let ends = [Event::Stopped { stream, code: 8 }, Event::Delivered(stream)];
+    assert!(hands.left.events.last().is_some_and(|last| ends.contains(last)), "{:?}", hands.left.events);
+}
+
 /// `PROTO §7.5`: the sender answers each report, whatever became of the stream.
 #[test]
 fn a_report_for_a_stream_that_was_reset_is_taken() {
@@ -481,6 +508,21 @@ fn a_report_for_a_stream_that_was_reset_is_taken() {
     }
     hands.left.turn(hands.now);
     assert!(hands.left.seen().contains(&Seen::Taken(1)), "{:?}", hands.left.seen());
+}
+
+/// `PROTO §7.5`: a reset is repeated until it arrives, though all that was sent before is acknowledged.
+#[test]
+fn a_reset_behind_refused_bytes_arrives_in_the_end() {
+    let (mut hands, stream) = refused_stream();
+    hands.right.turn(hands.now);
+    hands.left.endpoint.session(hands.left.session.unwrap()).unwrap().reset(stream, 9).unwrap();
+    hands.left.turn(hands.now);
+    hands.left.sent.clear();
+    for _ in 0..60 {
+        hands.exchange();
+    }
+    assert_eq!(hands.left.events, [Event::Connected]);
+    assert_eq!(hands.right.events.last(), Some(&Event::Reset { stream, code: 9 }));
 }
 
 /// `PROTO §7.5`: two ends that refuse withhold each other's acknowledgements, which leaves no window.

@@ -76,8 +76,7 @@ impl Endpoint {
     }
 
     pub(super) fn put_stream_control(&mut self, index: u32, draft: &mut Draft<'_>) {
-        let lists = &mut self.sessions[index].streams;
-        while let Some(slot) = lists.control.front() {
+        while let Some(slot) = self.sessions[index].streams.control.front() {
             if draft.sent.is_full() {
                 return;
             }
@@ -105,9 +104,13 @@ impl Endpoint {
             if !done.is_empty() {
                 let _ = draft.sent.push(SentFrame::Stream { slot, generation, bits: done, report });
             }
-            self.streams.refresh_control(lists, slot);
+            self.streams.refresh_control(&mut self.sessions[index].streams, slot);
             if blocked {
                 return;
+            }
+            if done.is_empty() {
+                // What was to be said is settled, and no acknowledgement will look at the stream again.
+                Scope::split(index, &mut self.sessions[index], &mut self.streams).1.retire(slot);
             }
         }
     }
