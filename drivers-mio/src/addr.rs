@@ -27,7 +27,7 @@ impl Family {
 }
 
 /// `addr` with a mapped IPv4 address made plain, so that one peer has one address.
-pub(crate) fn incoming(addr: SocketAddr) -> SocketAddr {
+pub(crate) fn canonical(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(addr.ip().to_canonical(), addr.port()).with_scope_of(addr)
 }
 
@@ -58,7 +58,7 @@ mod tests {
         let (plain, mapped) = (addr("192.0.2.1:5"), addr("[::ffff:192.0.2.1]:5"));
         assert_eq!(Family::Dual.outgoing(plain), mapped);
         assert_eq!(Family::Dual.outgoing_ip(plain.ip()), mapped.ip());
-        assert_eq!(incoming(mapped), plain);
+        assert_eq!(canonical(mapped), plain);
         assert_eq!(Family::V4.outgoing(plain), plain);
         assert_eq!(Family::V6.outgoing(plain), plain);
     }
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_link_local_address_keeps_its_interface() {
         let local = addr("[fe80::1%3]:5");
-        assert_eq!(incoming(local), local);
+        assert_eq!(canonical(local), local);
         assert_eq!(Family::Dual.outgoing(local), local);
         assert_eq!(Family::V6.outgoing(local), local);
     }

@@ -103,7 +103,7 @@ impl Rx {
                 continue;
             }
             let meta = RxMeta {
-                from: addr::incoming(slot.addr),
+                from: addr::canonical(slot.addr),
                 to: slot.dst_ip.map(|ip| ip.to_canonical()),
                 via: Via::default(),
                 ecn: mark(slot.ecn),

@@ -95,6 +95,16 @@ fn an_ipv4_peer_of_a_dual_stack_socket_has_a_plain_address_both_ways() {
 }
 
 #[test]
+fn a_mapped_address_to_bind_is_the_ipv4_address_that_it_maps() {
+    let mut left = bind(IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped()));
+    assert_eq!(left.local_addr().ip(), V4);
+    let mut right = bind(V4);
+    commit(&mut left, &meta_to(right.local_addr()), b"hello");
+    assert_eq!(left.flush().unwrap(), sent(1, 1));
+    assert_eq!(receive(&mut right, 1, 9)[0].0.from, left.local_addr());
+}
+
+#[test]
 fn the_source_address_is_the_one_that_is_asked_for() {
     let mut left = bind(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let mut right = bind(V4);
