@@ -351,12 +351,46 @@ impl Task for Sender {
         if self.hungry {
             return Some(Instant::MIN);
         }
-        let end = self.outcome.as_ref().map(|(_, until)| *until);
-        let checks = self.guests.values().filter_map(Guest::wake_at).min();
-        [end, checks].into_iter().flatten().min()
+        // Who leaves looks at nobody any more: a check that is overdue would keep the loop awake.
+        match &self.outcome {
+            Some((_, until)) => Some(*until),
+            None => self.guests.values().filter_map(Guest::wake_at).min(),
+        }
     }
 
     fn stop(&mut self) {
         self.stopping = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wraith_proto::{Config, Identity, Peer, Via};
+    use wraith_transfer_proto::{Access, Kind, ProviderLimits, Tree};
+
+    use super::*;
+
+    #[test]
+    fn a_sender_that_leaves_is_not_kept_awake_by_checks_of_its_guests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, b"content").unwrap();
+        let mut provider = Provider::new(ProviderLimits::default(), [1; 32]);
+        let content = provider.add(Tree::of(b"content").unwrap(), Kind::File, Access::Announced).unwrap();
+        let serving = Serving { provider, content, size: 7, hash: String::new(), keep: false };
+        let source = FileSource::open(&path).unwrap();
+        let mut sender = Sender::new(Output::SILENT, "none", source, serving);
+
+        let at = |millis| Instant::MIN.saturating_add(Duration::from_millis(millis));
+        let identity = Identity::from_seed([1; 32]);
+        let peer = Peer { addr: "127.0.0.1:9".parse().unwrap(), id: None };
+        let mut endpoint = Endpoint::new(Config::new(identity, b"test"), [1; 32], at(0)).unwrap();
+        let session = endpoint.connect(at(0), peer, Via(0)).unwrap();
+        sender.guest(session).begin(0, at(0), at(0));
+        assert_eq!(sender.wake_at(), Some(at(5_000)));
+        sender.end(at(4_900), Ok(()));
+        assert_eq!(sender.wake_at(), Some(at(5_400)));
     }
 }
