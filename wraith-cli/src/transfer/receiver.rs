@@ -140,8 +140,9 @@ impl Receiver {
 
     fn on_closed(&mut self, now: Instant, endpoint: &Endpoint, session: SessionHandle, reason: CloseReason) {
         self.dialer.on_closed(session, reason, endpoint);
-        if self.link.as_ref().is_some_and(|link| link.session == session) {
-            let name = self.link.take().map(|link| link.target.to_string()).unwrap_or_default();
+        if let Some(link) = self.link.take_if(|link| link.session == session) {
+            let name = link.target.to_string();
+            let reason = if link.is_broken() { CloseReason::Violation } else { reason };
             self.fetcher.remove_source(session);
             if self.complete.is_none() {
                 self.fail(now, lost(&name, reason), Code::STOPPED);

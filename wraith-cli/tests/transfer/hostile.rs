@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use wraith_proto::Identity;
-use wraith_transfer_proto::{CHUNK, Kind, MAX_SIZE, Ticket, Tree};
+use wraith_transfer_proto::{CHUNK, Kind, MAX_SIZE, Message, Ticket, Tree};
 
 use crate::liar::{Honest, Liar, Lie};
 use crate::support::Done;
@@ -181,6 +181,22 @@ fn what_is_no_message_ends_the_transfer() {
         Garbage(&[0xbf, 0xff, 0xff, 0xff]),
         "the source broke the protocol: a message of forbidden length",
     );
+}
+
+struct Asking;
+impl Lie for Asking {
+    fn question(&self) -> Option<Vec<u8>> {
+        let mut question = Vec::new();
+        let get = Message::Get { transfer: 0, kind: Kind::File, hash: [1; 32], token: [0; 16] };
+        get.encode(&mut question);
+        Some(question)
+    }
+}
+
+/// PROTO §10.1
+#[test]
+fn a_receiver_that_is_asked_for_something_closes_the_session() {
+    ends_with("asking", Asking, "broke the protocol: use the same version at both ends");
 }
 
 /// A ticket that no honest writer makes: with any name.

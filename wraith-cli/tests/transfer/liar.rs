@@ -32,6 +32,11 @@ pub(crate) trait Lie: Send + 'static {
         honest.delivery(chunk)
     }
 
+    /// Bytes on a bidirectional stream of its own, before the offer.
+    fn question(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Bytes on the control stream in the place of the offer.
     fn instead_of_offer(&self) -> Option<Vec<u8>> {
         None
@@ -141,7 +146,10 @@ impl<L: Lie> LyingApp<L> {
             Request::Get(transfer) => {
                 let honest = Honest { bytes: &self.bytes, transfer };
                 for stream in self.lie.before(&honest) {
-                    deliver(session, stream);
+                    deliver(session, Dir::Uni, stream);
+                }
+                if let Some(question) = self.lie.question() {
+                    deliver(session, Dir::Bi, question);
                 }
                 let (size, top) = self.lie.offer(&self.tree);
                 Message::Offer { transfer, size, complete: true, top: &top }.encode(&mut out);
@@ -149,7 +157,7 @@ impl<L: Lie> LyingApp<L> {
             }
             Request::Chunk(transfer, chunk) => {
                 let honest = Honest { bytes: &self.bytes, transfer };
-                deliver(session, self.lie.delivery(&honest, chunk));
+                deliver(session, Dir::Uni, self.lie.delivery(&honest, chunk));
             }
             Request::Done(transfer) => Message::DoneAck { transfer }.encode(&mut out),
         }
@@ -158,8 +166,8 @@ impl<L: Lie> LyingApp<L> {
     }
 }
 
-fn deliver(session: &mut Session<'_>, bytes: Vec<u8>) {
-    if let Ok(stream) = session.open(Dir::Uni) {
+fn deliver(session: &mut Session<'_>, dir: Dir, bytes: Vec<u8>) {
+    if let Ok(stream) = session.open(dir) {
         let _ = session.write(stream, Bytes::from(bytes));
         let _ = session.finish(stream);
     }

@@ -46,7 +46,8 @@ impl Link {
         handle: impl FnMut(&[u8]) -> Result<(), Violation>,
     ) {
         if stream != self.control.stream() {
-            self.refuse(stream, 0);
+            // This end provides nothing (`PROTO §10.1`).
+            self.violation = self.violation.or(Some(Violation::WrongSide));
         } else if self.violation.is_none()
             && let Err(violation) = self.control.receive(offset, data, handle)
         {
@@ -96,7 +97,12 @@ impl Link {
 
     /// Whether the peer has heard everything, or can no more.
     pub(super) fn has_left(&self) -> bool {
-        self.heard || self.violation.is_some()
+        self.heard || self.is_broken()
+    }
+
+    /// Whether the peer did what the protocol forbids.
+    pub(super) fn is_broken(&self) -> bool {
+        self.violation.is_some()
     }
 
     /// Peer and address as text.
