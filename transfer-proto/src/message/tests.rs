@@ -103,6 +103,15 @@ fn fields_that_do_not_add_up_are_malformed() {
     }
     assert_eq!(Message::decode(&[GET_LIST, 1, 0, 0]), Err(Violation::Malformed), "level 0");
     assert_eq!(Message::decode(&[GET_LIST, 1, 5, 0]), Err(Violation::Malformed), "level 5");
+    for kind in [REFUSED, CANCEL] {
+        let code = |code: u64| {
+            let mut bytes = vec![kind, 1];
+            put_varint(&mut bytes, code);
+            bytes
+        };
+        assert!(Message::decode(&code((1 << 32) - 1)).is_ok());
+        assert_eq!(Message::decode(&code(1 << 32)), Err(Violation::Malformed), "a code from 2^32 on");
+    }
 }
 
 /// `PROTO §10.10`
