@@ -106,7 +106,8 @@ pub trait Park: Driver {
 pub trait Unpark: Clone + Send + Sync + 'static {
     /// Ends the running park or the next one; several calls count once.
     ///
-    /// [`Wake::Unparked`] is reported by the first park that has no traffic to report, and never lost.
+    /// [`Wake::Unparked`] is reported by the next park, or at the latest by the first one that has no traffic to
+    /// report, and never lost.
     ///
     /// # Errors
     /// The system refused to signal the thread.
