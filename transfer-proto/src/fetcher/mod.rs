@@ -99,7 +99,7 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
         state.next_transfer += 1;
         let Request { kind, hash, .. } = content.request;
         state.writer.push(&Message::Get { transfer, kind, hash, token });
-        state.asks.push(Ask { transfer, fetch, state: State::Asked, strikes: 0 });
+        state.asks.push(Ask { transfer, fetch, state: State::Asked, strikes: 0, resets: 0 });
         Ok(())
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Ask {
     pub(super) state: State,
     /// Bad or short chunks; the second ends it.
     pub(super) strikes: u8,
+    /// Deliveries that it reset; a Cancel that says why is on its way.
+    pub(super) resets: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

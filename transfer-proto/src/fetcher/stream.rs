@@ -6,6 +6,9 @@ use super::{EndReason, FetchEvent, FetchId, Fetcher, ReadyChunk, StreamError};
 use crate::code::Code;
 use crate::delivery::DeliveryHeader;
 
+/// Resets of deliveries in one transfer without the Cancel that they announce (`PROTO §10.8`).
+const MAX_RESETS: u8 = 16;
+
 impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
     /// Takes bytes of a unidirectional stream that `source` opened, from `offset` of the stream on; each byte
     /// once, in any order. `fin` says that the stream ends behind them.
@@ -47,17 +50,27 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
         result
     }
 
-    /// A unidirectional stream of `source` was reset or ended early: its chunk is wanted again, once.
+    /// A unidirectional stream of `source` was reset. That is no fault by itself: a Cancel follows that says why
+    /// (`PROTO §10.13`), and may be overtaken by several resets. Its chunk is wanted again, a bounded number of times.
     pub fn on_stream_end(&mut self, source: S, stream: K) {
         let Some(at) = self.position(source, stream) else {
             return;
         };
-        if self.assemblies[at].header().is_some() {
-            self.refuse(at, StreamError::Short);
-        } else {
-            // Nobody knows which chunk it was; whoever resets a delivery cancels its transfer (`PROTO §10.13`).
-            self.stats.short += 1;
-            self.pool.push(self.assemblies.swap_remove(at).buffer);
+        let assembly = self.assemblies.swap_remove(at);
+        self.stats.short += 1;
+        let header = assembly.header();
+        self.pool.push(assembly.buffer);
+        if let Some(header) = header {
+            self.want_again(source, &header);
+            let ask = self.sources.get_mut(&source).and_then(|state| state.ask_mut(header.transfer));
+            let resets = ask.map_or(0, |ask| {
+                ask.resets += 1;
+                ask.resets
+            });
+            if resets > MAX_RESETS {
+                let code = Some(Code::BAD_DELIVERY);
+                self.end_ask(source, header.transfer, EndReason::ShortDelivery, code);
+            }
         }
         self.schedule();
     }
@@ -168,14 +181,7 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
             self.end_asks(source, EndReason::BadDelivery, Some(Code::BAD_DELIVERY));
             return;
         };
-        let Some(fetch) = self.fetch_of(source, header.transfer) else {
-            return;
-        };
-        if let Some(content) = self.contents.get_mut(&fetch)
-            && content.settle(source, header.chunk).is_some()
-        {
-            content.missing.insert(header.chunk..header.chunk + 1);
-        }
+        self.want_again(source, &header);
         let ask = self.sources.get_mut(&source).and_then(|state| state.ask_mut(header.transfer));
         let strikes = ask.map_or(0, |ask| {
             ask.strikes += 1;
@@ -188,6 +194,16 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
         };
         if strikes >= 2 || error == StreamError::WrongLength {
             self.end_ask(source, header.transfer, why, Some(code));
+        }
+    }
+
+    /// The source does not owe the chunk any more; it is missing again.
+    fn want_again(&mut self, source: S, header: &DeliveryHeader) {
+        let fetch = self.fetch_of(source, header.transfer);
+        if let Some(content) = fetch.and_then(|fetch| self.contents.get_mut(&fetch))
+            && content.settle(source, header.chunk).is_some()
+        {
+            content.missing.insert(header.chunk..header.chunk + 1);
         }
     }
 }

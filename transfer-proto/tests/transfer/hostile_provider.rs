@@ -388,13 +388,28 @@ fn a_stream_that_ends_early_is_wanted_once_more_and_the_second_one_ends_the_sour
     let short = [&header[..], &[0; 299]].concat();
     assert_eq!(victim.fetcher.on_stream_data(0, 1, 0, &short, true), Err(StreamError::Short));
     assert_eq!(victim.wants(), [1]);
-    assert_eq!(victim.fetcher.on_stream_data(0, 2, 0, &short, false), Ok(()));
-    victim.fetcher.on_stream_end(0, 2);
+    assert_eq!(victim.fetcher.on_stream_data(0, 2, 0, &short, true), Err(StreamError::Short));
     assert_eq!(victim.ended(), Some(EndReason::ShortDelivery));
     assert_eq!(victim.fetcher.stats().short, 2);
-    victim.fetcher.on_stream_end(0, 2);
-    victim.fetcher.on_stream_end(0, 99);
-    assert_eq!(victim.fetcher.stats().short, 2, "unknown streams are none of its business");
+}
+
+/// PROTO §10.8: the Cancel that resets announce may come behind all of them, but not never.
+#[test]
+fn a_source_may_reset_sixteen_deliveries_before_it_says_why() {
+    let mut victim = Victim::wanting(CHUNK + 300);
+    let header = DeliveryHeader { transfer: 0, len: 300, chunk: 1 }.encode();
+    let part = [&header[..], &[0; 299]].concat();
+    for stream in 0..17 {
+        assert_eq!(victim.ended(), None, "{stream}");
+        assert_eq!(victim.fetcher.on_stream_data(0, stream, 0, &part, false), Ok(()));
+        victim.fetcher.on_stream_end(0, stream);
+        victim.fetcher.on_stream_end(0, 99);
+        if stream < 16 {
+            assert_eq!(victim.wants(), [1]);
+        }
+    }
+    assert_eq!(victim.ended(), Some(EndReason::ShortDelivery));
+    assert_eq!(victim.fetcher.stats().short, 17, "unknown streams are none of its business");
 }
 
 /// PROTO §10.3, §10.5

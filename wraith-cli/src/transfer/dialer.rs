@@ -11,8 +11,8 @@ use crate::failure::{Failure, failed};
 const STAGGER: Duration = Duration::from_millis(250);
 
 /// Long enough for three first messages to each address, after 0, 250 and 750 ms, and too short for a fourth,
-/// after 1,750 ms (`PROTO §4.10`, `§11.7`).
-pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(1_700);
+/// after 1,750 ms (`PROTO §4.10`, `§11.7`). Whoever answers has the time of the handshake to finish it.
+const PATIENCE: Duration = Duration::from_millis(1_700);
 
 /// Where sessions may begin, and what became of the attempts.
 #[derive(Debug)]
@@ -20,8 +20,16 @@ pub(super) struct Dialer {
     targets: Vec<Target>,
     next: usize,
     next_at: Instant,
-    running: Vec<(SessionHandle, Target)>,
+    running: Vec<Attempt>,
     ended: Vec<(Target, End)>,
+}
+
+/// A dial that was not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    session: SessionHandle,
+    target: Target,
+    until: Instant,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +46,13 @@ impl Dialer {
         Self { targets, next: 0, next_at: now, running: Vec::new(), ended: Vec::new() }
     }
 
-    /// Dials whoever's turn has come.
+    /// Dials whoever's turn has come, and gives up whoever did not answer.
     pub(super) fn dial_due(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        for attempt in self.running.iter().filter(|attempt| attempt.until <= now) {
+            if let Some(mut session) = endpoint.session(attempt.session) {
+                session.close(now, 0);
+            }
+        }
         while let Some(&target) = self.targets.get(self.next) {
             // If nobody is left to wait for, the next one need not wait.
             if now < self.next_at && !self.running.is_empty() {
@@ -49,7 +62,9 @@ impl Dialer {
             self.next_at = now.saturating_add(STAGGER);
             let peer = Peer { addr: target.addr, id: Some(target.id) };
             match endpoint.connect(now, peer, Via(0)) {
-                Ok(session) => self.running.push((session, target)),
+                Ok(session) => {
+                    self.running.push(Attempt { session, target, until: now.saturating_add(PATIENCE) });
+                }
                 // A slot comes free when another attempt ends.
                 Err(ConnectError::TableFull) if !self.running.is_empty() => {
                     self.next -= 1;
@@ -67,20 +82,16 @@ impl Dialer {
         now: Instant,
         endpoint: &mut Endpoint,
     ) -> Option<Target> {
-        let (_, target) = *self.running.iter().find(|(running, _)| *running == session)?;
-        for (other, _) in self.running.drain(..).filter(|(other, _)| *other != session) {
-            if let Some(mut other) = endpoint.session(other) {
-                other.close(now, 0);
-            }
-        }
-        self.next = self.targets.len();
+        let at = self.running.iter().position(|attempt| attempt.session == session)?;
+        let Attempt { target, .. } = self.running.swap_remove(at);
+        self.stop(now, endpoint);
         Some(target)
     }
 
     /// Ends all attempts.
     pub(super) fn stop(&mut self, now: Instant, endpoint: &mut Endpoint) {
-        for (session, _) in self.running.drain(..) {
-            if let Some(mut session) = endpoint.session(session) {
+        for attempt in self.running.drain(..) {
+            if let Some(mut session) = endpoint.session(attempt.session) {
                 session.close(now, 0);
             }
         }
@@ -89,13 +100,11 @@ impl Dialer {
 
     /// An attempt has ended.
     pub(super) fn on_closed(&mut self, session: SessionHandle, reason: CloseReason, endpoint: &Endpoint) {
-        let Some(at) = self.running.iter().position(|(running, _)| *running == session) else { return };
-        let (_, target) = self.running.swap_remove(at);
+        let Some(at) = self.running.iter().position(|attempt| attempt.session == session) else { return };
+        let Attempt { target, .. } = self.running.swap_remove(at);
         let end = match reason {
             // Answers of somebody else are dropped; what remains is a refusal or a timeout (`PROTO §4.19`).
-            CloseReason::HandshakeTimeout | CloseReason::Refused
-                if endpoint.stats().drops(DropReason::Refused) > 0 =>
-            {
+            CloseReason::Local | CloseReason::Refused if endpoint.stats().drops(DropReason::Refused) > 0 => {
                 End::OtherPeer
             }
             CloseReason::Refused => End::Refused,
@@ -109,9 +118,10 @@ impl Dialer {
         (self.running.is_empty() && self.next == self.targets.len()).then(|| failed(self.message()))
     }
 
-    /// When the next attempt is due.
+    /// When the next attempt is due, or one is given up.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        (self.next < self.targets.len()).then_some(self.next_at)
+        let next = (self.next < self.targets.len()).then_some(self.next_at);
+        self.running.iter().map(|attempt| attempt.until).chain(next).min()
     }
 
     fn message(&self) -> String {

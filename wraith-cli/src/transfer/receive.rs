@@ -6,7 +6,7 @@ use wraith_drivers::{Park, Runner, Unpark};
 use wraith_proto::{Identity, Policy};
 use wraith_transfer_proto::{Kind, Request, Ticket, TicketError};
 
-use super::dialer::{Dialer, HANDSHAKE_TIMEOUT};
+use super::dialer::Dialer;
 use super::naming::{Existing, Place};
 use super::progress::Progress;
 use super::receiver::{Order, Received, Receiver};
@@ -73,8 +73,7 @@ impl Job for ReceiveJob {
         output.note(format_args!("fetching {} ({})", escape(&ticket.name), size::shown(ticket.size)));
         let now = driver.now();
         let peers = targets.iter().map(|target| target.addr);
-        let transport = path::dialling(transport(), peers, driver.caps().max_datagram)
-            .with_handshake_timeout(HANDSHAKE_TIMEOUT);
+        let transport = path::dialling(transport(), peers, driver.caps().max_datagram);
         let limits = limits(targets.len() as u32);
         let endpoint = endpoint(identity, Policy::Set([].into()), limits, transport, now)?;
         let order = Order {
