@@ -1,5 +1,6 @@
 //! Datagrams in: classify, find the session, open in place, apply the frames.
 
+use super::frames::Unfit;
 use super::lifecycle::End;
 use super::received::Received;
 use super::respond::Finished;
@@ -10,7 +11,7 @@ use crate::meta::RxMeta;
 use crate::session::{Phase, Seen};
 use crate::time::Instant;
 use crate::wire::{HandshakeKind, PacketHeader, ProtectedPacket, apply_mask, expand_number, is_handshake};
-use crate::wire::{PACKET_HEADER_LEN, split_body, unprotected};
+use crate::wire::{PACKET_HEADER_LEN, SAMPLE_LEN, split_body, unprotected};
 
 /// An authentic packet: where its body lies in the datagram.
 struct Opened {
@@ -75,7 +76,8 @@ impl Endpoint {
         let Route::Session(index) = self.route(visible.destination())? else {
             return Err(DropReason::UnknownSession);
         };
-        let (number, len) = self.open(index, packet)?;
+        let sample = *visible.sample();
+        let (number, len) = self.open(index, packet, &sample)?;
         self.stats.packets_opened += 1;
         let start = at + PACKET_HEADER_LEN;
         let opened = Opened { session: index, number, body: start..start + len };
@@ -84,7 +86,7 @@ impl Endpoint {
             self.on_late_packet(index, body);
             return Ok(opened);
         }
-        match split_body(body).map_err(|_| super::frames::Unfit::Violation).and_then(|(payload, frames)| {
+        match split_body(body).map_err(|_| Unfit::Violation).and_then(|(payload, frames)| {
             let summary = self.check_frames(index, payload.len(), frames)?;
             Ok((summary, frames))
         }) {
@@ -95,7 +97,7 @@ impl Endpoint {
                 self.note_packet(index, number, expected, summary.asks, meta.ecn);
                 self.apply_frames(index, frames);
             }
-            Err(super::frames::Unfit::Violation) => self.end(index, End::violation()),
+            Err(Unfit::Violation) => self.end(index, End::violation()),
             Err(unfit) => return Err(unfit.into()),
         }
         self.settle(index);
@@ -104,15 +106,19 @@ impl Endpoint {
 
     /// Removes header protection and opens the packet; nothing changes unless the tag is good
     /// (`PROTO §5.8`). Returns the packet number and the length of the body.
-    fn open(&mut self, index: u32, packet: &mut [u8]) -> Result<(u64, usize), DropReason> {
+    fn open(
+        &mut self,
+        index: u32,
+        packet: &mut [u8],
+        sample: &[u8; SAMPLE_LEN],
+    ) -> Result<(u64, usize), DropReason> {
         let session = &mut self.sessions[index];
         if session.phase == Phase::Draining {
             return Err(DropReason::UnknownSession);
         }
         let expected = session.window.expected();
         let keys = session.keys.as_mut().ok_or(DropReason::UnknownSession)?;
-        let sample = ProtectedPacket::parse(packet).map_err(|_| DropReason::Malformed)?;
-        let mask = keys.open_header.mask(sample.sample());
+        let mask = keys.open_header.mask(sample);
         apply_mask(packet, mask);
         let header = PacketHeader::parse(packet).map_err(|_| DropReason::Malformed)?;
         let (phase, reserved_fit) = unprotected(packet[0]);

@@ -110,23 +110,23 @@ impl Endpoint {
             let len = usize::from(tail.piece.len);
             source.lend(handle, tail.id, tail.piece.offset, len).filter(|bytes| bytes.len() == len)
         });
-        match (tail, lent) {
+        let lent = match (tail, lent) {
             (Some(tail), Some(bytes)) => {
-                record_piece(&mut draft, &self.streams, tail, tail.piece);
+                record_piece(&mut draft, &self.streams, tail);
                 draft.payload = bytes.len();
-                let memo = Memo::take(&mut draft, marked);
-                let len = self.seal(index, draft, Some(bytes))?;
-                self.remember(index, len, memo);
-                return Some(len);
+                Some(bytes)
             }
-            (Some(tail), None) => self.fill_tail(index, &mut draft, tail, source),
-            (None, _) => {}
-        }
+            (Some(tail), None) => {
+                self.put_piece(index, &mut draft, tail, source);
+                None
+            }
+            (None, _) => None,
+        };
         if draft.frames_len == 0 {
             return None;
         }
         let memo = Memo::take(&mut draft, marked);
-        let len = self.seal(index, draft, None)?;
+        let len = self.seal(index, draft, lent)?;
         self.remember(index, len, memo);
         Some(len)
     }

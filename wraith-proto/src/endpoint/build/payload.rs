@@ -5,7 +5,7 @@ use crate::endpoint::{Endpoint, scope::Scope};
 use crate::queue::Source;
 use crate::recovery::SentFrame;
 use crate::session::{Control, EventBits, SessionHandle};
-use crate::stream::{Bits, DatagramPool, DatagramQueue, Piece, StreamId, StreamPool};
+use crate::stream::{Bits, DatagramPool, DatagramQueue, Piece, StreamPool};
 use crate::wire::Frame;
 
 /// Lost packets looked at for data that may be sent again now.
@@ -15,26 +15,22 @@ const LOST_SCAN: usize = 8;
 const UNKNOWN_SCAN: u32 = 64;
 
 impl Endpoint {
-    pub(super) fn fill_tail<S: Source>(
+    /// Puts a piece of a stream into the packet. If there are fewer bytes than asked for, its data ended early: the
+    /// stream is reset, and `false` returned.
+    pub(super) fn put_piece<S: Source>(
         &mut self,
         index: u32,
         draft: &mut Draft<'_>,
         tail: Tail,
         source: &mut S,
-    ) {
+    ) -> bool {
         let handle = self.handle_of(index);
-        let Tail { slot, id, piece } = tail;
-        let filled = fill(&mut self.streams, slot, handle, id, piece, draft, source);
-        if let Some(piece) = self.settle_fill(index, slot, piece, filled) {
-            draft.payload += usize::from(piece.len);
-            record_piece(draft, &self.streams, tail, piece);
-        }
-    }
-
-    /// The source gave `filled` bytes of a piece: fewer than asked for mean that its data ended early.
-    fn settle_fill(&mut self, index: u32, slot: u32, piece: Piece, filled: usize) -> Option<Piece> {
-        if filled >= usize::from(piece.len) {
-            return Some(piece);
+        let Tail { slot, piece, .. } = tail;
+        let len = usize::from(piece.len);
+        if fill(&mut self.streams, handle, tail, draft, source) >= len {
+            draft.payload += len;
+            record_piece(draft, &self.streams, tail);
+            return true;
         }
         let lists = &mut self.sessions[index].streams;
         if let Some(send) = &mut self.streams.stream(slot).send {
@@ -42,7 +38,7 @@ impl Endpoint {
         }
         self.streams.want(lists, slot, Bits::RESET);
         self.streams.refresh_ready(lists, slot);
-        None
+        false
     }
 
     /// Data of lost packets first: the receiver waits for it. With `one`, a single packet's, and whole.
@@ -91,7 +87,6 @@ impl Endpoint {
         whole: bool,
     ) -> Option<SentFrame> {
         let SentFrame::Data { slot, generation, offset, len, fin } = frame else { return None };
-        let handle = self.handle_of(index);
         let stream = self.streams.lookup(slot, generation)?;
         let (id, send) = (stream.id, stream.send.as_mut()?);
         if send.reset.is_some() {
@@ -110,12 +105,9 @@ impl Endpoint {
             return Some(frame);
         }
         let piece = Piece { offset, len: part, fin: fin && part == len };
-        let filled = fill(&mut self.streams, slot, handle, id, piece, draft, source);
-        let piece = self.settle_fill(index, slot, piece, filled)?;
-        draft.payload += usize::from(piece.len);
-        record_piece(draft, &self.streams, Tail { slot, id, piece }, piece);
+        let sent = self.put_piece(index, draft, Tail { slot, id, piece }, source);
         let (offset, len) = (offset + u64::from(part), len - part);
-        (len > 0).then_some(SentFrame::Data { slot, generation, offset, len, fin })
+        (sent && len > 0).then_some(SentFrame::Data { slot, generation, offset, len, fin })
     }
 
     pub(super) fn put_datagrams(&mut self, index: u32, draft: &mut Draft<'_>) {
@@ -129,7 +121,6 @@ impl Endpoint {
     }
 
     pub(super) fn put_streams<S: Source>(&mut self, index: u32, draft: &mut Draft<'_>, source: &mut S) {
-        let handle = self.handle_of(index);
         let mut unknown = 0;
         while let Some(slot) = self.sessions[index].streams.next_ready() {
             let stream = self.streams.stream(slot);
@@ -163,11 +154,7 @@ impl Endpoint {
                 draft.tail = Some(tail);
                 return;
             }
-            let filled = fill(&mut self.streams, slot, handle, id, piece, draft, source);
-            if let Some(piece) = self.settle_fill(index, slot, piece, filled) {
-                draft.payload += usize::from(piece.len);
-                record_piece(draft, &self.streams, tail, piece);
-            }
+            self.put_piece(index, draft, tail, source);
         }
     }
 
@@ -202,13 +189,12 @@ impl Endpoint {
 /// Copies a piece of a stream to its place in the packet; returns how many bytes there were.
 fn fill<S: Source>(
     streams: &mut StreamPool,
-    slot: u32,
     handle: SessionHandle,
-    id: StreamId,
-    piece: Piece,
+    tail: Tail,
     draft: &mut Draft<'_>,
     source: &mut S,
 ) -> usize {
+    let Tail { slot, id, piece } = tail;
     let len = usize::from(piece.len);
     let out = draft.payload_room(len);
     match &streams.stream(slot).send {
@@ -225,10 +211,11 @@ fn fill<S: Source>(
 }
 
 /// Adds the STREAM frame of a piece whose payload is in place.
-pub(super) fn record_piece(draft: &mut Draft<'_>, streams: &StreamPool, tail: Tail, piece: Piece) {
+pub(super) fn record_piece(draft: &mut Draft<'_>, streams: &StreamPool, tail: Tail) {
+    let Tail { slot, id, piece } = tail;
     let Piece { offset, len, fin } = piece;
-    draft.push_stream(tail.id, piece);
-    let (slot, generation) = (tail.slot, streams.generation(tail.slot));
+    draft.push_stream(id, piece);
+    let generation = streams.generation(slot);
     let _ = draft.sent.push(SentFrame::Data { slot, generation, offset, len, fin });
 }
 
