@@ -120,16 +120,19 @@ fn interface_ips() -> Vec<IpAddr> {
     let Ok(interfaces) = getifaddrs() else { return Vec::new() };
     interfaces
         .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP))
-        .filter_map(|interface| interface.address)
-        .filter_map(|address| {
-            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-        })
+        .filter_map(|interface| interface.address.and_then(ip_of))
         .filter(|ip| match ip {
             IpAddr::V4(ip) => !ip.is_link_local(),
             IpAddr::V6(ip) => !ip.is_unicast_link_local(),
         })
         .collect()
+}
+
+/// The IP address in a socket address of the system.
+#[cfg(unix)]
+pub(crate) fn ip_of(address: nix::sys::socket::SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
 }
 
 /// Addresses that the system would send from to hosts far away; nothing is sent.

@@ -29,7 +29,7 @@ pub(crate) fn transport() -> Transport {
     Transport::default().with_handshake_timeout(HANDSHAKE_TIMEOUT)
 }
 
-/// An endpoint with fresh randomness.
+/// An endpoint that speaks `protocols`.
 pub(crate) fn endpoint(
     identity: Identity,
     protocols: &[&[u8]],
@@ -41,6 +41,11 @@ pub(crate) fn endpoint(
     config.protocols = protocols.iter().map(|&name| name.into()).collect();
     config.limits = limits;
     config.transport = transport;
+    endpoint_of(config, now)
+}
+
+/// An endpoint of this configuration, with fresh randomness.
+pub(crate) fn endpoint_of(config: Config, now: Instant) -> Result<Endpoint> {
     Endpoint::new(config, identity::random_seed()?, now)
         .map_err(|error| failed(format!("the settings do not fit together: {error}")))
 }

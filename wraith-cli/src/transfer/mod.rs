@@ -27,8 +27,8 @@ use std::time::Duration;
 use wraith_proto::{Config, Endpoint, Identity, Instant, Limits, Policy, Transport};
 use wraith_transfer_proto::{CHUNK, Hash, PROTOCOL};
 
-use crate::failure::{Result, failed};
-use crate::identity;
+use crate::dial::endpoint_of;
+use crate::failure::Result;
 
 pub(crate) use demo::run as demo;
 pub(crate) use receive::run as receive;
@@ -80,8 +80,7 @@ fn endpoint(
     config.policy = policy;
     config.limits = limits;
     config.transport = transport;
-    Endpoint::new(config, identity::random_seed()?, now)
-        .map_err(|error| failed(format!("the settings do not fit together: {error}")))
+    endpoint_of(config, now)
 }
 
 /// A content id as people and scripts write it.

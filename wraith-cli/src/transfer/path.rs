@@ -81,16 +81,12 @@ impl Network {
 
 #[cfg(unix)]
 fn networks() -> Vec<Network> {
-    use nix::sys::socket::SockaddrStorage;
+    use crate::address::ip_of;
 
-    let ip = |address: SockaddrStorage| {
-        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-    };
     let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
     interfaces
         .filter_map(|interface| {
-            let (own, mask) = (ip(interface.address?)?, interface.netmask.and_then(ip));
+            let (own, mask) = (ip_of(interface.address?)?, interface.netmask.and_then(ip_of));
             // Without a mask the address stands for itself, as on a tunnel.
             let alone = if own.is_ipv4() { IpAddr::from([255; 4]) } else { IpAddr::from([255; 16]) };
             let carries = mtu(&interface.interface_name).map_or(unknown(interface.flags), datagram_of);
