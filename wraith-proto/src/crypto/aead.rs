@@ -44,10 +44,6 @@ impl PacketKey for XChaChaKey {
             .map_err(|_| BadTag)?;
         Ok(text.len())
     }
-
-    fn rekey(&mut self, material: &KeyMaterial) {
-        *self = Self::new(material);
-    }
 }
 
 /// `ChaCha20` header protection (RFC 9001 §5.4.4).

@@ -113,7 +113,7 @@ pub trait CryptoProvider: Send + Sync + fmt::Debug {
     /// The suites on offer, best first. XChaCha20-Poly1305 has to be among them.
     fn suites(&self) -> &[Suite];
 
-    /// Expands a packet key. Called at the handshake; may allocate.
+    /// Expands a packet key. Called at the handshake and for each epoch; may allocate.
     ///
     /// # Panics
     /// If `suite` is not one of [`suites`](Self::suites).
@@ -133,7 +133,7 @@ pub trait CryptoProvider: Send + Sync + fmt::Debug {
     fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32];
 }
 
-/// An expanded packet key: one direction, one epoch.
+/// An expanded packet key: one direction, one epoch. Wipes its secrets on drop.
 ///
 /// Packet numbers become nonces; a caller that uses one twice for sealing gives the key away.
 pub trait PacketKey: Send + Sync {
@@ -160,9 +160,6 @@ pub trait PacketKey: Send + Sync {
     /// [`BadTag`] if anything was altered or `packet` is shorter than a tag; what `packet` holds then is
     /// undefined.
     fn open_in_place(&self, packet_number: u64, header: &[u8], packet: &mut [u8]) -> Result<usize, BadTag>;
-
-    /// Replaces the key in place, without allocating. The former one is wiped.
-    fn rekey(&mut self, material: &KeyMaterial);
 }
 
 /// An expanded header protection key: one direction of one session.

@@ -107,14 +107,6 @@ fn a_borrowed_payload_seals_like_a_copied_one() {
 }
 
 #[test]
-fn a_rekeyed_key_equals_a_new_one() {
-    let fresh = KeyMaterial { key: [5; 32], prefix: [6; 16] };
-    let mut key = XChaChaKey::new(&MATERIAL);
-    key.rekey(&fresh);
-    assert_eq!(sealed(&key, 1, b"header", b"text"), sealed(&XChaChaKey::new(&fresh), 1, b"header", b"text"));
-}
-
-#[test]
 fn the_prefix_matters_as_much_as_the_key() {
     let other = KeyMaterial { key: MATERIAL.key, prefix: [0; 16] };
     assert_ne!(
