@@ -18,6 +18,7 @@ mod link;
 mod model;
 mod net;
 mod node;
+mod nonces;
 mod outlet;
 mod pair;
 mod recorder;
@@ -30,6 +31,7 @@ pub use link::{Fate, GilbertElliott, Link, LinkConfig, LinkCounters, LinkMeta, L
 pub use model::{Divergence, Model};
 pub use net::Network;
 pub use node::{Host, Node};
+pub use nonces::NonceRecorder;
 pub use outlet::{Passing, Verdict};
 pub use pair::{LEFT, Pair, PairConfig, RIGHT, Side};
 pub use recorder::{ReceivedStream, Recorder};

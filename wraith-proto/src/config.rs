@@ -221,6 +221,11 @@ pub struct Transport {
     pub manual_credit: bool,
     /// Packets are marked ECN-capable while the path proves to carry the marks.
     pub ecn: bool,
+    /// Fresh keys are agreed on at the latest after this many packets of one end; half of what the suite allows
+    /// holds too (`PROTO §5.14`).
+    pub rekey_packets: u64,
+    /// Fresh keys are agreed on with the first packet that is sent after this time; zero means as often as possible.
+    pub rekey_interval: Duration,
 }
 
 impl Default for Transport {
@@ -239,6 +244,8 @@ impl Default for Transport {
             peer_streams: 256,
             manual_credit: false,
             ecn: true,
+            rekey_packets: u64::MAX,
+            rekey_interval: Duration::from_mins(2),
         }
     }
 }
@@ -283,6 +290,10 @@ setters! {
     with_manual_credit => manual_credit: bool,
     /// Sets whether packets are marked ECN-capable.
     with_ecn => ecn: bool,
+    /// Sets after how many packets fresh keys are agreed on.
+    with_rekey_packets => rekey_packets: u64,
+    /// Sets after which time fresh keys are agreed on.
+    with_rekey_interval => rekey_interval: Duration,
 }
 
 /// Whom to dial.

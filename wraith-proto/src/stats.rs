@@ -40,6 +40,8 @@ pub struct Stats {
     pub version_answers_sent: u64,
     /// X25519 operations.
     pub dh_operations: u64,
+    /// Times that a session began to send with fresh keys.
+    pub epochs_begun: u64,
     /// Sessions looked at by `handle_timeout` and `poll_transmit`: never grows with idle sessions.
     pub sessions_visited: u64,
     /// Calls whose `now` was earlier than that of a call before.
@@ -86,6 +88,8 @@ pub struct SessionStats {
     pub packets_lost: u64,
     /// Times that the congestion window was reduced.
     pub congestion_events: u64,
+    /// The epoch whose keys protect what is sent (`PROTO §5.13`).
+    pub epoch: u32,
     /// Largest datagram that the session sends, in bytes of UDP payload.
     pub datagram_size: u16,
 }

@@ -257,8 +257,8 @@ fn streams_both_ways_over_a_lossy_link_allocate_nothing() {
 const MAX_ALLOCATIONS: u64 = 72;
 /// Bytes that they ask for; not all are held at the same time.
 const MAX_BYTES: u64 = 12_288;
-/// Blocks that a session keeps: two packet keys and two header keys at each end.
-const KEPT: u64 = 8;
+/// Blocks that a session keeps: two packet keys, two header keys and the key schedule at each end.
+const KEPT: u64 = 10;
 
 #[test]
 fn a_handshake_allocates_a_bounded_amount_and_gives_it_back() {
@@ -280,6 +280,40 @@ fn a_handshake_allocates_a_bounded_amount_and_gives_it_back() {
         assert_eq!((pair.left.endpoint.sessions(), pair.right.endpoint.sessions()), (0, 0));
         assert_eq!(ended, Counts { allocations: 0, deallocations: KEPT, bytes: 0 });
     }
+}
+
+/// Blocks that an epoch makes, both ends together: a key to seal, one to open, and the exchange at each.
+const PER_EPOCH: u64 = 6;
+
+/// `PROTO §5.13`
+#[test]
+fn an_epoch_allocates_its_keys_and_gives_the_former_ones_back() {
+    let config = PairConfig::new(5).with_link(link()).with_both(|config| {
+        config.transport = config.transport.with_rekey_packets(4096);
+    });
+    let mut pair = Pair::with_hosts(config, Chatter::new(), Chatter::new());
+    let (left, _) = pair.connect();
+    pair.run_for(Duration::from_secs(5));
+    let epoch = |pair: &mut Pair<Chatter, Chatter>| pair.left.endpoint.session(left).unwrap().stats().epoch;
+    // Between two exchanges, so that none is cut in two.
+    let settled = |pair: &mut Pair<Chatter, Chatter>| {
+        let begun = epoch(pair);
+        while epoch(pair) == begun {
+            pair.step();
+        }
+        pair.run_for(Duration::from_millis(250));
+        epoch(pair)
+    };
+    let before = settled(&mut pair);
+    let (after, counts) = measure(|| {
+        while epoch(&mut pair) < before + 9 {
+            pair.step();
+        }
+        settled(&mut pair)
+    });
+    assert_eq!(after, before + 10);
+    assert_eq!((counts.allocations, counts.deallocations), (10 * PER_EPOCH, 10 * PER_EPOCH));
+    assert!(counts.bytes <= 10 * PER_EPOCH * 128, "{counts:?}");
 }
 
 #[test]

@@ -20,6 +20,8 @@ mod model;
 mod recovery;
 #[path = "streams/refusal.rs"]
 mod refusal;
+#[path = "streams/rekey.rs"]
+mod rekey;
 #[path = "streams/sessions.rs"]
 mod sessions;
 #[path = "streams/support.rs"]

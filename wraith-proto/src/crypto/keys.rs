@@ -3,6 +3,7 @@
 use zeroize::Zeroizing;
 
 use super::{KeyMaterial, Suite};
+use crate::wire::GROUP_X25519;
 
 /// The root secret of one epoch, `root_e`; wiped on drop.
 pub(crate) struct Root(Zeroizing<[u8; 32]>);
@@ -38,6 +39,28 @@ impl Root {
         material
     }
 
+    /// The root of the next epoch, `epoch`, from the X25519 result and both shares (`PROTO §5.15`).
+    pub(crate) fn next(
+        &self,
+        shared: &[u8; 32],
+        initiator: &[u8; 32],
+        responder: &[u8; 32],
+        epoch: u32,
+    ) -> Self {
+        let mut material = Zeroizing::new([0; 134]);
+        for (part, bytes) in material.chunks_exact_mut(32).zip([&*self.0, shared, initiator, responder]) {
+            part.copy_from_slice(bytes);
+        }
+        material[128..132].copy_from_slice(&epoch.to_be_bytes());
+        material[132..].copy_from_slice(&GROUP_X25519.to_be_bytes());
+        Self(Zeroizing::new(blake3::derive_key("WRAITH v1 next root", &*material)))
+    }
+
+    /// The secret behind what applications export; this has to be the root of epoch 0 (`PROTO §3.9`).
+    pub(crate) fn exporter(&self, suite: Suite) -> Zeroizing<[u8; 32]> {
+        self.derive("WRAITH v1 exporter", 0, Direction::ToResponder, suite)
+    }
+
     /// The header protection key, which stays for the whole session: this has to be the root of epoch 0.
     pub(crate) fn header(&self, direction: Direction, suite: Suite) -> Zeroizing<[u8; 32]> {
         self.derive("WRAITH v1 header protection", 0, direction, suite)
@@ -56,7 +79,7 @@ impl Root {
 #[cfg(test)]
 impl Root {
     /// The secret itself, for comparison in tests.
-    pub(super) fn secret(&self) -> [u8; 32] {
+    pub(crate) fn secret(&self) -> [u8; 32] {
         *self.0
     }
 }

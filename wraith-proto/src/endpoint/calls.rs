@@ -206,6 +206,7 @@ impl SessionState {
             packets_received: self.packets_received,
             packets_lost: recovery.packets_lost,
             congestion_events: recovery.controller.events(),
+            epoch: self.keys.as_ref().map_or(0, crate::session::Keys::epoch),
             datagram_size: self.mtu,
         }
     }

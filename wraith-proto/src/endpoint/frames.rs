@@ -142,6 +142,7 @@ impl Endpoint {
                     self.notify(index, EventBits::CONNECTED);
                 }
             }
+            Frame::KeyShare(ref share) => self.on_key_share(index, share)?,
             Frame::Padding { .. } | Frame::Ping | Frame::Datagram { .. } | Frame::Extension { .. } => {}
             _ => return self.apply_stream_frame(index, frame),
         }

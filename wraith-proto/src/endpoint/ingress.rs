@@ -77,7 +77,7 @@ impl Endpoint {
             return Err(DropReason::UnknownSession);
         };
         let sample = *visible.sample();
-        let (number, len) = self.open(index, packet, &sample)?;
+        let (number, phase, len) = self.open(index, packet, &sample)?;
         self.stats.packets_opened += 1;
         let start = at + PACKET_HEADER_LEN;
         let opened = Opened { session: index, number, body: start..start + len };
@@ -94,8 +94,10 @@ impl Endpoint {
                 let expected = self.sessions[index].window.expected();
                 self.sessions[index].window.mark(number);
                 self.on_authentic(index);
+                self.on_phase(index, phase);
                 self.note_packet(index, number, expected, summary.asks, meta.ecn);
                 self.apply_frames(index, frames);
+                self.advance_epoch(index);
             }
             Err(Unfit::Violation) => self.end(index, End::violation()),
             Err(unfit) => return Err(unfit.into()),
@@ -105,13 +107,13 @@ impl Endpoint {
     }
 
     /// Removes header protection and opens the packet; nothing changes unless the tag is good
-    /// (`PROTO §5.8`). Returns the packet number and the length of the body.
+    /// (`PROTO §5.8`). Returns packet number, key phase and the length of the body.
     fn open(
         &mut self,
         index: u32,
         packet: &mut [u8],
         sample: &[u8; SAMPLE_LEN],
-    ) -> Result<(u64, usize), DropReason> {
+    ) -> Result<(u64, u8, usize), DropReason> {
         let session = &mut self.sessions[index];
         if session.phase == Phase::Draining {
             return Err(DropReason::UnknownSession);
@@ -124,7 +126,7 @@ impl Endpoint {
         let (phase, reserved_fit) = unprotected(packet[0]);
         let number = expand_number(expected, header.number);
         let (aad, body) = packet.split_at_mut(PACKET_HEADER_LEN);
-        let len = if phase == 0 { keys.open.open_in_place(number, aad, body).ok() } else { None };
+        let len = keys.opening(phase).and_then(|key| key.open_in_place(number, aad, body).ok());
         let Some(len) = len else {
             keys.failures += 1;
             if keys.failures >= keys.suite.failure_limit() {
@@ -140,7 +142,7 @@ impl Endpoint {
             self.end(index, End::violation());
             return Err(DropReason::Malformed);
         }
-        Ok((number, len))
+        Ok((number, phase, len))
     }
 
     /// The peer holds the keys: the dial is confirmed and the session is alive.

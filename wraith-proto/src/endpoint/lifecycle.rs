@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{Endpoint, Route, TimerKind};
-use crate::crypto::{Direction, PeerId, Role, Root, Suite};
+use crate::crypto::{PeerId, Role, Root, Suite};
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::session::{Control, Ending, EventBits, Keys, PeerParameters, Phase, SessionState};
@@ -96,20 +96,8 @@ impl Endpoint {
         streams.uni.limit = parameters.streams_uni;
         streams.bi.allowed = streams.offer;
         streams.uni.allowed = streams.offer;
-        let crypto = self.config.crypto;
-        let (seal, open) = match session.role {
-            Role::Initiator => (Direction::ToResponder, Direction::ToInitiator),
-            Role::Responder => (Direction::ToInitiator, Direction::ToResponder),
-        };
-        let (root, suite) = (established.root, established.suite);
-        session.keys = Some(Keys {
-            suite,
-            seal: crypto.key(suite, &root.packet(0, seal, suite)),
-            open: crypto.key(suite, &root.packet(0, open, suite)),
-            seal_header: crypto.header_key(suite, &root.header(seal, suite)),
-            open_header: crypto.header_key(suite, &root.header(open, suite)),
-            failures: 0,
-        });
+        let Established { root, suite, .. } = established;
+        session.keys = Some(Keys::new(self.config.crypto, suite, session.role, root, now));
         self.stats.handshakes_completed += 1;
         self.issue_ids(index);
         self.postpone_idle(index);

@@ -11,6 +11,7 @@ mod hello;
 mod ingress;
 mod lifecycle;
 mod received;
+mod rekey;
 mod respond;
 mod scope;
 mod timers;
@@ -43,8 +44,8 @@ const IDS_PER_SESSION: u32 = 4;
 /// Answers without state that wait to be sent.
 const ANSWERS: usize = 64;
 
-/// Bytes of a session's four boxed keys, with the default provider.
-const KEYS: usize = 128;
+/// Bytes of a session's boxed keys and key schedule in the middle of an exchange, with the default provider.
+const KEYS: usize = 384;
 
 /// How much work one call may do: sessions for timers, datagrams for sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,7 +99,7 @@ pub enum TimerKind {
     Pacing,
     /// A session would fall silent.
     KeepAlive,
-    /// Fresh keys are due.
+    /// Keys of a former epoch can be forgotten.
     Rekey,
     /// A session has been silent for too long.
     Idle,

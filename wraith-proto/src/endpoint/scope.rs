@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::lifecycle::Violation;
 use crate::crypto::Role;
 use crate::recovery::{AckSink, Acks, Recovery, SentFrame};
-use crate::session::{Cids, Control, SessionState};
+use crate::session::{Cids, Control, Keys, SessionState};
 use crate::stream::{Arrival, Bits, Dir, Piece, RecvHalf, SendHalf, SessionStreams, StreamId, StreamPool};
 use crate::time::Instant;
 use crate::wire::Frame;
@@ -19,6 +19,7 @@ pub(super) struct Scope<'a> {
     pub(super) control: &'a mut Control,
     acks: &'a mut Acks,
     cids: &'a mut Cids,
+    keys: Option<&'a mut Keys>,
     reports: &'a mut u32,
 }
 
@@ -37,6 +38,7 @@ impl<'a> Scope<'a> {
             control: &mut session.control,
             acks: &mut session.acks,
             cids: &mut session.cids,
+            keys: session.keys.as_mut(),
             reports: &mut session.reports,
         };
         (&mut session.recovery, scope)
@@ -254,7 +256,7 @@ impl AckSink for Scope<'_> {
             SentFrame::Data { slot, generation, offset, len, fin } => {
                 let Some(stream) = self.streams.lookup(slot, generation) else { return };
                 let Some(send) = &mut stream.send else { return };
-                send.on_acked(Piece { offset, len, fin });
+                send.on_acked(Piece { offset: offset.value(), len, fin });
                 if send.take_delivered() {
                     self.streams.notify(self.lists, slot, Bits::DELIVERED);
                 } else if send.blocked && send.has_room() {
@@ -271,14 +273,14 @@ impl AckSink for Scope<'_> {
                 }
                 if let Some(recv) = &mut stream.recv {
                     if bits.contains(Bits::SETTLES) {
-                        recv.on_settled(report);
+                        recv.on_settled(report.value());
                     }
                     if bits.contains(Bits::STOP) {
                         recv.on_stop_acked();
                     }
                 }
                 if bits.contains(Bits::HOLES) {
-                    self.on_report_taken(slot, report);
+                    self.on_report_taken(slot, report.value());
                 }
                 self.retire(slot);
             }
@@ -287,6 +289,11 @@ impl AckSink for Scope<'_> {
                     if bits & Control::RETIRE_ID << slot != 0 {
                         self.cids.on_retire_acked(slot);
                     }
+                }
+                if bits & Control::KEY_SHARE != 0
+                    && let Some(keys) = &mut self.keys
+                {
+                    keys.on_share_acked((bits >> Control::EPOCH_SHIFT) as u16);
                 }
             }
         }
@@ -301,7 +308,7 @@ impl AckSink for Scope<'_> {
                     self.streams.want(self.lists, slot, bits);
                 }
             }
-            SentFrame::Session { bits } => self.control.0 |= bits & !Control::PING,
+            SentFrame::Session { bits } => self.control.0 |= bits & Control::REPEATED,
         }
     }
 

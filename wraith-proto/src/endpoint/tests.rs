@@ -286,3 +286,56 @@ fn nothing_is_left_of_sessions_that_are_over() {
         assert!(soak.right.bytes > cycles as u64 * 500, "{} bytes", soak.right.bytes);
     }
 }
+
+/// A connected pair with one session at each end.
+fn connected() -> Soak {
+    let mut soak = Soak::new(|_| {});
+    soak.left.endpoint.connect(soak.now, soak.right.peer(true), Via(0)).unwrap();
+    assert!(soak.run_until(400, |it| !it.left.sessions.is_empty() && !it.right.sessions.is_empty()));
+    soak
+}
+
+fn ping(end: &mut End) {
+    end.endpoint.session(end.sessions[0]).unwrap().ping().unwrap();
+}
+
+/// `PROTO §5.12`: no timer fires, nothing arrives, and still the last number is the last.
+#[test]
+fn at_the_last_packet_number_the_session_ends_as_exhausted() {
+    let mut soak = connected();
+    let now = soak.now;
+    let left = &mut soak.left;
+    let index = left.sessions[0].index;
+    left.endpoint.sessions[index].recovery.set_packet_number(crate::wire::varint::MAX - 65);
+    ping(left);
+    left.turn(now);
+    assert_eq!(left.closed, []);
+    ping(left);
+    left.turn(now);
+    left.turn(now);
+    assert_eq!(left.closed.len(), 1);
+    assert_eq!(left.closed[0].1, CloseReason::KeysExhausted);
+}
+
+/// `PROTO §5.12`
+#[test]
+fn a_session_ends_as_exhausted_at_exactly_the_last_packet_that_may_fail_to_open() {
+    let mut soak = connected();
+    let (now, from) = (soak.now, soak.left.addr);
+    ping(&mut soak.left);
+    soak.left.turn(now);
+    let mut forged = soak.left.wire.pop().expect("a packet");
+    *forged.last_mut().unwrap() ^= 1;
+    let right = &mut soak.right;
+    let index = right.sessions[0].index;
+    let keys = right.endpoint.sessions[index].keys.as_mut().unwrap();
+    keys.failures = (1 << 36) - 2;
+    right.take(now, from, &mut forged.clone());
+    right.turn(now);
+    assert_eq!(right.closed, []);
+    right.take(now, from, &mut forged.clone());
+    right.turn(now);
+    assert_eq!(right.closed.len(), 1);
+    assert_eq!(right.closed[0].1, CloseReason::KeysExhausted);
+    assert_eq!(right.endpoint.stats().drops(crate::error::DropReason::BadTag), 2);
+}

@@ -79,6 +79,11 @@ impl Endpoint {
         if session.timers.expire(TimerKind::Ack, now) {
             session.acks.on_timer(now);
         }
+        if session.timers.expire(TimerKind::Rekey, now)
+            && let Some(keys) = &mut session.keys
+        {
+            keys.forget_former();
+        }
         if session.timers.expire(TimerKind::Loss, now) {
             self.on_loss_timer(index);
         }

@@ -19,7 +19,7 @@ use lost::LostNumbers;
 pub(crate) use pacer::PaceInput;
 use pacer::Pacer;
 pub(crate) use rtt::Rtt;
-pub(crate) use sent::{SentFrame, SentFrames, SentLists, SentPacket, SentPool};
+pub(crate) use sent::{Narrow64, SentFrame, SentFrames, SentLists, SentPacket, SentPool};
 
 use crate::time::Instant;
 use crate::wire::Ack;
@@ -240,6 +240,11 @@ impl Recovery {
         self.in_flight
     }
 
+    /// The largest packet number that the peer acknowledged.
+    pub(crate) fn largest_acked(&self) -> Option<u64> {
+        self.largest_acked
+    }
+
     pub(crate) fn packet_number(&self) -> u64 {
         self.next_number
     }
@@ -389,6 +394,14 @@ impl Recovery {
         } else {
             pool.lose(&mut self.sent, index);
         }
+    }
+}
+
+#[cfg(test)]
+impl Recovery {
+    pub(crate) fn set_packet_number(&mut self, number: u64) {
+        self.next_number = number;
+        self.skip_at = number + 1000;
     }
 }
 

@@ -12,13 +12,28 @@ const MAX_FRAMES: usize = 3;
 /// Records that each session owns, whatever the others do.
 pub(crate) const OWN_RECORDS: u32 = 8;
 
+/// A number that needs no more than the alignment of its neighbours, which saves a seventh of each record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C, packed(4))]
+pub(crate) struct Narrow64(u64);
+
+impl Narrow64 {
+    pub(crate) const fn new(value: u64) -> Self {
+        Self(value)
+    }
+
+    pub(crate) const fn value(self) -> u64 {
+        self.0
+    }
+}
+
 /// A frame that has to be sent again if its packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SentFrame {
     /// Stream data.
-    Data { slot: u32, generation: u32, offset: u64, len: u16, fin: bool },
+    Data { slot: u32, generation: u32, offset: Narrow64, len: u16, fin: bool },
     /// Frames about a stream: they are made anew from its state.
-    Stream { slot: u32, generation: u32, bits: Bits, report: u64 },
+    Stream { slot: u32, generation: u32, bits: Bits, report: Narrow64 },
     /// Frames about the session, as bits of `session::Control`.
     Session { bits: u32 },
 }

@@ -1,6 +1,7 @@
 //! Sessions: what an application sees of one, and what the endpoint keeps of it.
 
 mod cids;
+mod epochs;
 mod replay;
 mod state;
 
@@ -9,8 +10,9 @@ use core::net::SocketAddr;
 use bytes::Bytes;
 
 pub(crate) use cids::{Cids, Numbered, Sequence};
+pub(crate) use epochs::{BadShare, Keys, Lifetime};
 pub(crate) use replay::Seen;
-pub(crate) use state::{Control, Ending, EventBits, Keys, Path, PeerParameters, Phase, SessionState};
+pub(crate) use state::{Control, Ending, EventBits, Path, PeerParameters, Phase, SessionState};
 
 use crate::crypto::{PeerId, Suite};
 use crate::endpoint::Endpoint;
@@ -158,6 +160,14 @@ impl<'a> Session<'a> {
     /// The suite that protects the packets.
     pub fn suite(&self) -> Option<Suite> {
         self.state().keys.as_ref().map(|keys| keys.suite)
+    }
+
+    /// A secret that both ends of this session get for the same `label`, and nobody else: a channel binding, or keys
+    /// of a protocol of the application's own (`PROTO §3.9`). `None` before the handshake is done.
+    ///
+    /// The label names the purpose, worldwide, for example `"example.com chat 2026-11-30 login"`.
+    pub fn export(&self, label: &'static str) -> Option<[u8; 32]> {
+        self.state().keys.as_ref().map(|keys| keys.export(label))
     }
 
     /// Counters and estimates.

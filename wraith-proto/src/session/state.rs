@@ -4,9 +4,10 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use super::cids::Cids;
+use super::epochs::Keys;
 use super::replay::ReceivedWindow;
 use crate::config::Transport;
-use crate::crypto::{HeaderKey, PacketKey, PeerId, Role, Suite};
+use crate::crypto::{PeerId, Role};
 use crate::endpoint::TimerKind;
 use crate::error::CloseReason;
 use crate::meta::{Ecn, TxMeta, Via};
@@ -29,17 +30,6 @@ pub(crate) enum Phase {
     Closing,
     /// The peer knows, or never will: the session only waits to be forgotten.
     Draining,
-}
-
-/// Packet keys of both directions.
-pub(crate) struct Keys {
-    pub(crate) suite: Suite,
-    pub(crate) seal: alloc::boxed::Box<dyn PacketKey>,
-    pub(crate) open: alloc::boxed::Box<dyn PacketKey>,
-    pub(crate) seal_header: alloc::boxed::Box<dyn HeaderKey>,
-    pub(crate) open_header: alloc::boxed::Box<dyn HeaderKey>,
-    /// Packets that failed to open (`PROTO §5.12`).
-    pub(crate) failures: u64,
 }
 
 /// Where the peer is.
@@ -94,6 +84,13 @@ impl Control {
     pub(crate) const NEW_ID: u32 = 0x10;
     /// `RETIRE_CONNECTION_ID` for the four remembered sequence numbers.
     pub(crate) const RETIRE_ID: u32 = 0x100;
+    /// `KEY_SHARE`. A record of a sent one has the lower bits of its epoch above [`Self::EPOCH_SHIFT`].
+    pub(crate) const KEY_SHARE: u32 = 0x1000;
+    /// How many of the bits above are in use.
+    pub(crate) const BITS: u32 = 13;
+    /// What is sent again when its packet is lost.
+    pub(crate) const REPEATED: u32 = ((1 << Self::BITS) - 1) & !Self::PING;
+    pub(crate) const EPOCH_SHIFT: u32 = 16;
 }
 
 /// Session events that wait to be polled, as bits in the order in which they are reported.
@@ -255,6 +252,12 @@ impl SessionState {
     /// Whether this end's application may send.
     pub(crate) fn may_send(&self) -> bool {
         self.phase == Phase::Live
+    }
+
+    /// The lower bits of the epoch of this end's share.
+    pub(crate) fn share_epoch(&self) -> u32 {
+        let share = self.keys.as_ref().and_then(Keys::share);
+        share.map_or(0, |(epoch, _)| epoch & 0xffff)
     }
 
     /// The idle time that both ends agree to: the shorter one, zero meaning none.

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::iter::FusedIterator;
 
-use super::{Ack, ConnectionId, Full, Malformed, Reader, Writer, varint};
+use super::{Ack, ConnectionId, Full, KeyShare, Malformed, Reader, Writer, varint};
 
 /// Frame types (`PROTO §6.1`).
 pub mod kind {
@@ -47,6 +47,8 @@ pub mod kind {
     pub const RETIRE_CONNECTION_ID: u64 = 0x13;
     /// The end of the wait for authorisation.
     pub const AUTHORIZED: u64 = 0x14;
+    /// A share of a key exchange.
+    pub const KEY_SHARE: u64 = 0x15;
     /// The first type of the extension range (`PROTO §6.2`).
     pub const EXTENSION_FIRST: u64 = 0x40;
     /// The last type of the extension range (`PROTO §6.2`).
@@ -166,6 +168,8 @@ pub enum Frame<'a> {
     },
     /// The end of the wait for authorisation (`PROTO §6.7`).
     Authorized,
+    /// A share of the key exchange for the next epoch (`PROTO §6.8`).
+    KeyShare(KeyShare<'a>),
     /// A frame of the extension range, to be ignored and acknowledged when unknown (`PROTO §6.2`).
     Extension {
         /// The type, 0x40 to 0x3fff.
@@ -226,6 +230,7 @@ impl<'a> Frame<'a> {
                 9 + size(sequence) + size(retire_prior_to)
             }
             Self::RetireConnectionId { sequence } => 1 + size(sequence),
+            Self::KeyShare(ref share) => 1 + share.encoded_len(),
             Self::Extension { body, .. } => 2 + size(body.len() as u64) + body.len(),
         }
     }
@@ -269,6 +274,7 @@ impl<'a> Frame<'a> {
             Self::NewConnectionId { .. } => kind::NEW_CONNECTION_ID,
             Self::RetireConnectionId { .. } => kind::RETIRE_CONNECTION_ID,
             Self::Authorized => kind::AUTHORIZED,
+            Self::KeyShare(_) => kind::KEY_SHARE,
             Self::Extension { kind, .. } => kind as u64,
         }
     }
@@ -320,6 +326,7 @@ impl<'a> Frame<'a> {
                 w.array(&id.0)
             }
             Self::RetireConnectionId { sequence } => w.varint(sequence),
+            Self::KeyShare(ref share) => share.emit(w),
             Self::Extension { kind, body } => {
                 if !(kind::EXTENSION_FIRST..=kind::EXTENSION_LAST).contains(&u64::from(kind)) {
                     return Err(Full);
@@ -435,6 +442,7 @@ fn parse_other<'a>(r: &mut Reader<'a>, kind: u64) -> Result<Frame<'a>, FrameErro
         }
         kind::RETIRE_CONNECTION_ID => Frame::RetireConnectionId { sequence: r.varint()? },
         kind::AUTHORIZED => Frame::Authorized,
+        kind::KEY_SHARE => Frame::KeyShare(KeyShare::parse(r)?),
         kind::EXTENSION_FIRST..=kind::EXTENSION_LAST => {
             let len = usize::try_from(r.varint()?).map_err(|_| FrameError::Malformed)?;
             Frame::Extension { kind: kind as u16, body: r.take(len)? }

@@ -20,6 +20,7 @@ mod ack;
 mod cursor;
 mod frame;
 mod handshake;
+mod key_share;
 mod lists;
 mod packet;
 mod params;
@@ -35,6 +36,7 @@ pub use handshake::{
     HandshakeKind, INIT_COOKIE_OFFSET, INIT_MESSAGE_OFFSET, InitPacket, InitRepr, RESPONSE_MESSAGE_OFFSET,
     ResponsePacket, ResponseRepr, VersionsPacket, VersionsRepr, is_handshake,
 };
+pub use key_share::{GROUP_X25519, KeyShare};
 pub use lists::{MAX_PROTOCOL_LEN, MAX_PROTOCOLS, ProtocolIter, Protocols, Suites, Versions};
 pub use packet::{
     MIN_PACKET_LEN, PacketHeader, ProtectedPacket, SAMPLE_LEN, apply_mask, expand_number, split_body,

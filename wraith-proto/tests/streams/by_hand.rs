@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wraith_proto::wire::{
-    AckRepr, ConnectionId, Frame, Frames, PACKET_HEADER_LEN, PacketHeader, Writer, is_handshake, split_body,
+    AckRepr, ConnectionId, Frame, Frames, KeyShare, PACKET_HEADER_LEN, PacketHeader, Writer, is_handshake,
+    split_body,
 };
 use wraith_proto::{
     Budget, CloseReason, Config, Dir, Ecn, Endpoint, Event, Identity, Instant, NoSource, OneShot, Payload,
@@ -314,6 +315,28 @@ fn data_beyond_the_credit_are_a_violation() {
     let reset = |final_size| Frame::ResetStream { stream: OWN, code: 0, final_size };
     assert_eq!(verdict(|_| (), &[&[reset(credit)]]), None);
     assert_eq!(verdict(|_| (), &[&[reset(credit + 1)]]), VIOLATION);
+}
+
+/// `PROTO §5.15`, `PROTO §6.8`
+#[test]
+fn a_share_that_does_not_fit_the_exchange_is_a_violation() {
+    let share =
+        |epoch, byte: u8| Frame::KeyShare(KeyShare::x25519(epoch, [&[1; 32], &[2; 32]][usize::from(byte)]));
+    let whole = KeyShare::x25519(1, &[1; 32]);
+    let violation = Some(CloseReason::Violation);
+    assert_eq!(verdict(|_| {}, &[&[share(1, 0)], &[share(1, 0)]]), None);
+    assert_eq!(verdict(|_| {}, &[&[share(0, 0)]]), violation, "nobody sends a share for the first epoch");
+    assert_eq!(verdict(|_| {}, &[&[share(2, 0)]]), violation);
+    assert_eq!(verdict(|_| {}, &[&[share(1, 0), share(1, 1)]]), violation);
+    assert_eq!(verdict(|_| {}, &[&[share(1, 0)], &[share(2, 0)]]), violation);
+    for odd in [
+        KeyShare { group: 2, ..whole },
+        KeyShare { total: 64, ..whole },
+        KeyShare { total: 64, offset: 32, ..whole },
+        KeyShare { total: 31, piece: &[1; 31], ..whole },
+    ] {
+        assert_eq!(verdict(|_| {}, &[&[Frame::KeyShare(odd)]]), violation, "{odd:?}");
+    }
 }
 
 /// `PROTO §7.3`

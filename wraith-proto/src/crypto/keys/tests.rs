@@ -26,6 +26,36 @@ fn every_input_of_the_root_changes_it() {
 }
 
 #[test]
+fn the_root_of_the_next_epoch_has_its_vector() {
+    // PROTO §5.15
+    assert_eq!(
+        root().next(&[4; 32], &[5; 32], &[6; 32], 1).secret(),
+        hex!("24c393b5955782302ea326f847388695ec55104ba3eac35a623bbc62bb257d15")
+    );
+}
+
+#[test]
+fn every_input_of_the_next_root_changes_it() {
+    // PROTO §5.15
+    let base = root().next(&[4; 32], &[5; 32], &[6; 32], 1).secret();
+    assert_ne!(Root::new(&[9; 32], &[2; 32], &[3; 32]).next(&[4; 32], &[5; 32], &[6; 32], 1).secret(), base);
+    for (shared, initiator, responder, epoch) in
+        [(9, 5, 6, 1), (4, 9, 6, 1), (4, 5, 9, 1), (4, 5, 6, 2), (4, 6, 5, 1)]
+    {
+        assert_ne!(root().next(&[shared; 32], &[initiator; 32], &[responder; 32], epoch).secret(), base);
+    }
+}
+
+#[test]
+fn the_exporter_secret_has_its_vector() {
+    // PROTO §3.9
+    assert_eq!(
+        *root().exporter(XCHACHA),
+        hex!("900f9fdbb23f7384e2b0d38c8a485a421f57f92405f20707f139d933e8d2e153")
+    );
+}
+
+#[test]
 fn packet_keys_and_prefixes_have_their_vectors() {
     // PROTO §3.6
     let vectors = [

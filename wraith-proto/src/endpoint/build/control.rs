@@ -3,10 +3,10 @@
 use super::draft::Draft;
 use crate::crypto::Role;
 use crate::endpoint::{Endpoint, scope::Scope};
-use crate::recovery::SentFrame;
+use crate::recovery::{Narrow64, SentFrame};
 use crate::session::Control;
 use crate::stream::{Bits, Dir, RecvHalf};
-use crate::wire::{AckRepr, EcnCounts, Frame, MAX_ACK_RANGES};
+use crate::wire::{AckRepr, EcnCounts, Frame, KeyShare, MAX_ACK_RANGES};
 
 /// Streams looked at for reports of refused bytes that a probe without a record carries.
 const REPORT_SCAN: u32 = 16;
@@ -60,7 +60,7 @@ impl Endpoint {
             return;
         }
         let mut done = 0;
-        for bit in (0..12).map(|shift| 1u32 << shift).filter(|bit| pending & bit != 0) {
+        for bit in (0..Control::BITS).map(|shift| 1u32 << shift).filter(|bit| pending & bit != 0) {
             let Some(frame) = session.control_frame(bit) else {
                 session.control.0 &= !bit;
                 continue;
@@ -70,6 +70,9 @@ impl Endpoint {
             }
         }
         session.control.0 &= !done;
+        if done & Control::KEY_SHARE != 0 {
+            done |= session.share_epoch() << Control::EPOCH_SHIFT;
+        }
         if done != 0 {
             let _ = draft.sent.push(SentFrame::Session { bits: done });
         }
@@ -102,6 +105,7 @@ impl Endpoint {
             }
             let blocked = !stream.pending.is_empty();
             if !done.is_empty() {
+                let report = Narrow64::new(report);
                 let _ = draft.sent.push(SentFrame::Stream { slot, generation, bits: done, report });
             }
             self.streams.refresh_control(&mut self.sessions[index].streams, slot);
@@ -156,7 +160,7 @@ impl Endpoint {
 
 impl crate::session::SessionState {
     /// The frame of one control bit, if it still has something to say.
-    fn control_frame(&mut self, bit: u32) -> Option<Frame<'static>> {
+    fn control_frame(&mut self, bit: u32) -> Option<Frame<'_>> {
         let offer = self.streams.offer;
         match bit {
             Control::PING => return Some(Frame::Ping),
@@ -170,6 +174,10 @@ impl crate::session::SessionState {
                     Dir::Bi => Frame::MaxStreamsBi { count },
                     Dir::Uni => Frame::MaxStreamsUni { count },
                 });
+            }
+            Control::KEY_SHARE => {
+                let (epoch, share) = self.keys.as_ref()?.share()?;
+                return Some(Frame::KeyShare(KeyShare::x25519(epoch, share)));
             }
             _ => {}
         }

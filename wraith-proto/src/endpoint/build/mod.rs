@@ -8,7 +8,6 @@ use draft::{Draft, Memo, TRAILER_LEN};
 use payload::record_piece;
 
 use super::Endpoint;
-use super::lifecycle::End;
 use crate::crypto::TAG_LEN;
 use crate::queue::Source;
 use crate::recovery::SentPacket;
@@ -40,11 +39,7 @@ impl Endpoint {
         marked: bool,
         source: &mut S,
     ) -> Option<usize> {
-        let session = &self.sessions[index];
-        let limit = session.keys.as_ref().map_or(0, |keys| keys.suite.packet_limit());
-        if session.recovery.packet_number() >= limit {
-            self.end(index, End::exhausted());
-        }
+        self.mind_keys(index);
         let mut draft = Draft::new(room);
         draft.known_only = self.sessions[index].recovery.doubts_packets();
         if self.sessions[index].phase == Phase::Closing {
@@ -139,7 +134,8 @@ impl Endpoint {
         let rng = &mut self.rng;
         let number = session.recovery.next_number(|window| rng.below(window));
         let ignored = rng.next_u64() & 1 != 0;
-        let header = PacketHeader { phase: 0, ignored, destination, number: number as u32 }.to_bytes();
+        let header =
+            PacketHeader { phase: keys.phase(), ignored, destination, number: number as u32 }.to_bytes();
         let Draft { room, payload, frames, frames_len, .. } = draft;
         let len = PACKET_HEADER_LEN + payload + frames_len + TRAILER_LEN + TAG_LEN;
         let packet = &mut room[..len];
@@ -149,8 +145,8 @@ impl Endpoint {
         packet[at + frames_len..][..TRAILER_LEN].copy_from_slice(&(frames_len as u16).to_be_bytes());
         let body = &mut packet[PACKET_HEADER_LEN..];
         match lent {
-            Some(payload) => keys.seal.seal_from(number, &header, payload, body),
-            None => keys.seal.seal_in_place(number, &header, body),
+            Some(payload) => keys.sealing().seal_from(number, &header, payload, body),
+            None => keys.sealing().seal_in_place(number, &header, body),
         }
         let sample = packet[PACKET_HEADER_LEN..].first_chunk()?;
         let mask = keys.seal_header.mask(sample);

@@ -3,7 +3,7 @@
 use super::draft::{Draft, FRAMES_LEN, Tail};
 use crate::endpoint::{Endpoint, scope::Scope};
 use crate::queue::Source;
-use crate::recovery::SentFrame;
+use crate::recovery::{Narrow64, SentFrame};
 use crate::session::{Control, EventBits, SessionHandle};
 use crate::stream::{Bits, DatagramPool, DatagramQueue, Piece, StreamPool};
 use crate::wire::Frame;
@@ -87,6 +87,7 @@ impl Endpoint {
         whole: bool,
     ) -> Option<SentFrame> {
         let SentFrame::Data { slot, generation, offset, len, fin } = frame else { return None };
+        let offset = offset.value();
         let stream = self.streams.lookup(slot, generation)?;
         let (id, send) = (stream.id, stream.send.as_mut()?);
         if send.reset.is_some() {
@@ -107,6 +108,7 @@ impl Endpoint {
         let piece = Piece { offset, len: part, fin: fin && part == len };
         let sent = self.put_piece(index, draft, Tail { slot, id, piece }, source);
         let (offset, len) = (offset + u64::from(part), len - part);
+        let offset = Narrow64::new(offset);
         (sent && len > 0).then_some(SentFrame::Data { slot, generation, offset, len, fin })
     }
 
@@ -215,7 +217,7 @@ pub(super) fn record_piece(draft: &mut Draft<'_>, streams: &StreamPool, tail: Ta
     let Tail { slot, id, piece } = tail;
     let Piece { offset, len, fin } = piece;
     draft.push_stream(id, piece);
-    let generation = streams.generation(slot);
+    let (generation, offset) = (streams.generation(slot), Narrow64::new(offset));
     let _ = draft.sent.push(SentFrame::Data { slot, generation, offset, len, fin });
 }
 
