@@ -20,6 +20,8 @@ pub struct MemoryOptions {
     pub mtu: usize,
     /// Longest datagram that can be committed, in bytes; at least `mtu`.
     pub max_datagram: usize,
+    /// Longest datagram that each end takes; longer ones cross and are counted as truncated. Default: no limit.
+    pub slot_bytes: [usize; 2],
     /// Datagrams that can be committed before a flush, at least 1.
     pub tx_slots: usize,
     /// Datagrams that wait at the receiver, at least 1; a full receiver holds the sender back.
@@ -36,6 +38,7 @@ impl Default for MemoryOptions {
             addrs: [addr(1), addr(2)],
             mtu: 1472,
             max_datagram: 1472,
+            slot_bytes: [usize::MAX; 2],
             tx_slots: 64,
             rx_slots: 64,
             clock: None,
@@ -52,6 +55,8 @@ pub struct MemoryDriver {
     link: Arc<Link>,
     end: usize,
     caps: Caps,
+    mtu: usize,
+    slot_bytes: usize,
     time: Time,
     tx: MemoryTx,
     spare: Slot,
@@ -78,7 +83,8 @@ impl MemoryDriver {
         };
         let driver = |end: usize| {
             let tx_slots = options.tx_slots.max(1);
-            let mut caps = Caps::new(Mode::Memory, options.mtu, tx_slots);
+            let slot_bytes = options.slot_bytes[end];
+            let mut caps = Caps::new(Mode::Memory, options.mtu.min(slot_bytes), tx_slots);
             caps.ecn = true;
             caps.local_ip = true;
             caps.dont_fragment = true;
@@ -86,6 +92,8 @@ impl MemoryDriver {
                 link: Arc::clone(&link),
                 end,
                 caps,
+                mtu: options.mtu,
+                slot_bytes,
                 time: time.clone(),
                 tx: MemoryTx::new(tx_slots, max_datagram),
                 spare: Slot::new(max_datagram),
@@ -112,7 +120,7 @@ impl MemoryDriver {
     fn route(&self, meta: &TxMeta, len: usize) -> Option<RxMeta> {
         let local = self.link.addrs[self.end];
         let from_here = meta.from.is_none_or(|from| from == local.ip());
-        let fits = len <= self.caps.max_datagram;
+        let fits = len <= self.mtu;
         (meta.to == self.link.addrs[1 - self.end] && from_here && fits).then(|| RxMeta {
             from: local,
             to: Some(meta.to.ip()),
@@ -149,6 +157,10 @@ impl Driver for MemoryDriver {
         while report.datagrams < budget {
             // The lock is free while the datagram is lent.
             let Some(meta) = self.link.receive(self.end, &mut self.spare) else { return Ok(report) };
+            if self.spare.len > self.slot_bytes {
+                report.truncated += 1;
+                continue;
+            }
             on_datagram(&meta, &mut self.spare.data[..self.spare.len]);
             report.datagrams += 1;
         }

@@ -73,6 +73,21 @@ fn every_size_up_to_the_mtu_crosses_and_longer_ones_are_dropped_and_counted() {
 }
 
 #[test]
+fn a_datagram_longer_than_a_receive_slot_is_counted_and_not_lent() {
+    let options = MemoryOptions { slot_bytes: [1472, 1000], ..MemoryOptions::default() };
+    let (mut left, mut right) = MemoryDriver::pair(&options);
+    assert_eq!((left.caps().max_datagram, right.caps().max_datagram), (1472, 1000));
+    let meta = meta_to(&right);
+    for len in [1000, 1001, 1472, 1] {
+        assert!(commit(&mut left, &meta, &vec![7; len]));
+    }
+    assert_eq!(left.flush().unwrap().sent, 4);
+    let (datagrams, report) = receive(&mut right, 9);
+    assert_eq!(report, RxReport { datagrams: 2, truncated: 2, budget_hit: false });
+    assert_eq!(datagrams.iter().map(|(_, data)| data.len()).collect::<Vec<_>>(), [1000, 1]);
+}
+
+#[test]
 fn datagrams_without_a_route_are_dropped_and_counted() {
     let (mut left, mut right) = MemoryDriver::pair(&MemoryOptions::default());
     let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 77);
