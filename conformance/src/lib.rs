@@ -1,7 +1,60 @@
-//! Proves a WRAITH driver, or a whole other implementation of the protocol, right.
+//! One contract, every driver: a suite that proves a [`Driver`] right.
+//!
+//! The contract is `docs/DRIVERS.md`, in numbered clauses; each [`Case`] proves one of them or two. Whoever writes a
+//! driver implements [`Harness`], which makes two ends on one wire, and lets [`suite!`] write the tests:
+//!
+//! ```
+//! use wraith_conformance::{Harness, Link, Pair, Setup};
+//! use wraith_drivers::{MemoryDriver, MemoryOptions};
+//!
+//! struct Mine;
+//!
+//! impl Harness for Mine {
+//!     type Driver = MemoryDriver;
+//!     const NAME: &'static str = "mine";
+//!
+//!     fn pair(link: &Link) -> Result<Pair<MemoryDriver>, Setup> {
+//!         let mtu = usize::from(link.mtu);
+//!         let options = MemoryOptions { mtu, tx_slots: link.tx_slots, ..MemoryOptions::default() };
+//!         let (left, right) = MemoryDriver::pair(&options);
+//!         Ok(Pair::new(left, right))
+//!     }
+//! }
+//!
+//! wraith_conformance::counting_allocator!();
+//! wraith_conformance::suite!(Mine);
+//! # fn main() {}
+//! ```
+//!
+//! Claims stand in the driver's [`Caps`]. A claim that does not hold fails; what is not claimed is reported as
+//! [`Verdict::NotClaimed`], and what cannot be tested here as [`Verdict::Unavailable`], never as passed.
 //!
 //! [`peer`] is a second implementation of the wire protocol, written from `docs/PROTOCOL.md` alone.
+//!
+//! [`Driver`]: wraith_drivers::Driver
+//! [`Caps`]: wraith_drivers::Caps
 
 #![forbid(unsafe_code)]
 
+mod case;
+mod cases;
+mod context;
+mod harness;
+mod options;
 pub mod peer;
+mod suite;
+mod suite_macro;
+mod wire;
+
+pub use case::{Case, Claim, Level, Verdict};
+pub use cases::cases;
+pub use harness::{Harness, Link, Memory, Pair, Setup};
+pub use options::{Budget, Options};
+pub use suite::{Report, Suite, run, run_case};
+
+#[doc(hidden)]
+pub mod expansion {
+    //! What the macros expand to.
+    pub use crate::suite_macro::{Place, check};
+    pub use wraith_sim::alloc::Counting;
+}

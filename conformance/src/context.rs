@@ -1,0 +1,48 @@
+//! What a case is given.
+
+use wraith_drivers::Driver;
+use wraith_sim::Rng;
+
+use crate::case::{Claim, Outcome, Verdict};
+use crate::harness::{Harness, Link};
+use crate::options::Options;
+use crate::wire::Wire;
+
+/// The options of the run and its dice.
+pub(crate) struct Context {
+    pub(crate) options: Options,
+    pub(crate) rng: Rng,
+}
+
+impl Context {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self { options: options.clone(), rng: Rng::new(options.seed) }
+    }
+
+    /// Two ends on a wire.
+    pub(crate) fn wire<H: Harness>(&self, link: Link) -> Outcome<Wire<H::Driver>> {
+        Ok(Wire::new(H::pair(&link)?, self.options.patience))
+    }
+
+    /// Two ends of a driver that makes `claim`.
+    pub(crate) fn claiming<H: Harness>(&self, claim: Claim, link: Link) -> Outcome<Wire<H::Driver>> {
+        let wire = self.wire::<H>(link)?;
+        if claim.is_made_by(&wire.left.driver.caps()) {
+            Ok(wire)
+        } else {
+            Err(Verdict::NotClaimed(format!("its caps do not say {claim}")))
+        }
+    }
+
+    /// A datagram of random bytes.
+    pub(crate) fn datagram(&mut self, len: usize) -> Vec<u8> {
+        let mut data = vec![0; len];
+        self.rng.fill(&mut data);
+        data
+    }
+
+    /// Random datagrams of these lengths.
+    pub(crate) fn datagrams(&mut self, lens: impl IntoIterator<Item = usize>) -> Vec<Vec<u8>> {
+        lens.into_iter().map(|len| self.datagram(len)).collect()
+    }
+}

@@ -1,0 +1,101 @@
+//! Where the two ends of a case come from.
+
+mod memory;
+
+use std::any::Any;
+use std::fmt;
+
+use wraith_drivers::Driver;
+
+pub use memory::Memory;
+
+/// Makes pairs of drivers: all that the suite has to know of one.
+pub trait Harness: 'static {
+    /// The driver under test.
+    type Driver: Driver;
+
+    /// Its name, as reports print it.
+    const NAME: &'static str;
+
+    /// Two ends on one wire, for one case.
+    ///
+    /// The wire carries datagrams both ways between the two local addresses, in order. It loses none as long as at
+    /// most [`Link::WINDOW`] wait at an end; it may hold the sender back before that. Nobody else sends on it.
+    ///
+    /// # Errors
+    /// [`Setup::Unavailable`] if this machine or this user cannot have such a wire, [`Setup::Failed`] if the driver
+    /// is at fault.
+    fn pair(link: &Link) -> Result<Pair<Self::Driver>, Setup>;
+
+    /// Longest payload that the wire of `link` carries, if it is shorter than the driver's `max_datagram`.
+    fn path_limit(link: &Link) -> Option<usize> {
+        let _ = link;
+        None
+    }
+}
+
+/// Two ends and what keeps their wire up.
+pub struct Pair<D> {
+    /// One end.
+    pub left: D,
+    /// The other.
+    pub right: D,
+    /// Takes the wire down when it is dropped, after both ends: a namespace, a device, files; `Box::new(())` if there
+    /// is nothing to take down.
+    pub guard: Box<dyn Any>,
+}
+
+/// What a case needs of the wire and of the two ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Link {
+    /// Longest datagram that must cross, in bytes of UDP payload.
+    pub mtu: u16,
+    /// IPv6 addresses, not IPv4.
+    pub ipv6: bool,
+    /// Datagrams of `mtu` bytes that can be committed before a flush: the driver's smallest setting that has so many.
+    pub tx_slots: usize,
+    /// Longest datagram that the right end is to receive, where the driver can be set up so that longer ones reach it
+    /// and are truncated; others pass over it.
+    pub right_slot: Option<usize>,
+}
+
+/// Why there is no pair.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Setup {
+    /// This machine or user lacks what is needed: a privilege, a device, a recent kernel.
+    Unavailable(String),
+    /// The driver did not do what it should.
+    Failed(String),
+}
+
+impl Link {
+    /// Datagrams of `mtu` bytes that may wait at an end without loss.
+    pub const WINDOW: usize = 64;
+}
+
+impl Default for Link {
+    /// 1,472-byte datagrams over IPv4, 64 slots.
+    fn default() -> Self {
+        Self { mtu: 1472, ipv6: false, tx_slots: 64, right_slot: None }
+    }
+}
+
+impl<D> Pair<D> {
+    /// A pair whose wire needs no taking down.
+    pub fn new(left: D, right: D) -> Self {
+        Self { left, right, guard: Box::new(()) }
+    }
+}
+
+impl<D: fmt::Debug> fmt::Debug for Pair<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pair").field("left", &self.left).field("right", &self.right).finish_non_exhaustive()
+    }
+}
+
+impl From<std::io::Error> for Setup {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

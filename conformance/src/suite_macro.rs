@@ -1,0 +1,93 @@
+//! Macros for a driver's own tests.
+
+use crate::case::Verdict;
+use crate::cases::cases;
+use crate::harness::Harness;
+use crate::options::Options;
+use crate::suite::Suite;
+
+/// Writes one `#[test]` for each case, in a module for each group: `rx`, `tx`, `time`, `park` and so on.
+///
+/// Several suites go into modules of their own. The environment is read as by [`Options::from_env`].
+#[macro_export]
+macro_rules! suite {
+    ($harness:ty) => {
+        $crate::suite!(@suite $harness, []);
+        $crate::__driver_cases! { $crate::__tests }
+    };
+    (@suite $harness:ty, [$($claims:tt)*]) => {
+        #[cfg(test)]
+        fn conformance_suite() -> $crate::Suite<$harness> {
+            $crate::Suite::<$harness>::new()$($claims)*
+        }
+    };
+}
+
+/// Makes the allocator of this test binary count, for the cases that promise to allocate nothing.
+#[macro_export]
+macro_rules! counting_allocator {
+    () => {
+        #[global_allocator]
+        static COUNTING_ALLOCATOR: $crate::expansion::Counting = $crate::expansion::Counting::new();
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tests {
+    ($($group:ident { $($case:ident: $clause:literal, $level:expr;)* })*) => {
+        $(
+            #[cfg(test)]
+            mod $group {
+                $(
+                    #[test]
+                    fn $case() {
+                        let place = $crate::expansion::Place {
+                            package: env!("CARGO_PKG_NAME"),
+                            module: module_path!(),
+                        };
+                        let id = concat!(stringify!($group), "/", stringify!($case));
+                        $crate::expansion::check(&super::conformance_suite(), id, &place);
+                    }
+                )*
+            }
+        )*
+    };
+}
+
+/// Where a test stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The package.
+    pub package: &'static str,
+    /// The module, from the crate on.
+    pub module: &'static str,
+}
+
+impl Place {
+    /// The line that repeats the test of `id`.
+    fn repeat(&self, id: &str, options: &Options) -> String {
+        let module = self.module.split_once("::").map_or("", |(_, module)| module);
+        let name = id.rsplit('/').next().unwrap_or(id);
+        let Options { seed, .. } = options;
+        format!("WRAITH_SEED={seed} cargo test -p {} -- --exact {module}::{name}", self.package)
+    }
+}
+
+/// Runs one case as a test.
+///
+/// # Panics
+/// If the case fails, with its seed and a line that repeats it.
+pub fn check<H: Harness>(suite: &Suite<H>, id: &str, place: &Place) {
+    let options = Options::from_env();
+    let verdict = suite.run_case(id, &options);
+    let (word, reason) = (verdict.word(), verdict.reason().unwrap_or_default());
+    let Some(case) = cases().iter().find(|case| case.id == id) else { return };
+    if verdict.is_failure(case, &options) {
+        let (driver, clause, level, seed) = (H::NAME, case.clause, case.level, options.seed);
+        let repeat = place.repeat(id, &options);
+        panic!("{driver}: {id} ({clause}, {level}): {word}: {reason}\n  seed {seed}, again: {repeat}");
+    } else if verdict != Verdict::Pass {
+        println!("{}: {id}: {word}: {reason}", H::NAME);
+    }
+}
