@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use crate::crypto::{CryptoProvider, Identity, PeerId};
+use crate::crypto::{CryptoProvider, Identity, PeerId, Suite};
 use crate::error::ConfigError;
 use crate::wire::{MAX_PROTOCOL_LEN, MAX_PROTOCOLS};
 
@@ -54,6 +54,11 @@ impl Config {
         u32::from(self.transport.peer_streams).min((self.limits.streams / 2).max(1))
     }
 
+    /// The suites that this endpoint offers, best first.
+    pub(crate) fn suites(&self) -> &'static [Suite] {
+        if self.transport.suites.is_empty() { self.crypto.suites() } else { self.transport.suites }
+    }
+
     /// Checks that the parts fit together.
     ///
     /// # Errors
@@ -74,8 +79,17 @@ impl Config {
         {
             return Err(ConfigError::BadProtocols);
         }
-        if !self.crypto.suites().contains(&crate::crypto::Suite::XChaCha20Poly1305) {
+        let available = self.crypto.suites();
+        if !available.contains(&Suite::XChaCha20Poly1305) {
             return Err(ConfigError::NoSuite);
+        }
+        let wanted = transport.suites;
+        if wanted
+            .iter()
+            .enumerate()
+            .any(|(at, suite)| !available.contains(suite) || wanted[..at].contains(suite))
+        {
+            return Err(ConfigError::BadSuites);
         }
         Ok(())
     }
@@ -226,6 +240,8 @@ pub struct Transport {
     pub rekey_packets: u64,
     /// Fresh keys are agreed on with the first packet that is sent after this time; zero means as often as possible.
     pub rekey_interval: Duration,
+    /// The suites to offer, best first; empty means all that the crypto provider has, in its order.
+    pub suites: &'static [Suite],
 }
 
 impl Default for Transport {
@@ -246,6 +262,7 @@ impl Default for Transport {
             ecn: true,
             rekey_packets: u64::MAX,
             rekey_interval: Duration::from_mins(2),
+            suites: &[],
         }
     }
 }
@@ -294,6 +311,8 @@ setters! {
     with_rekey_packets => rekey_packets: u64,
     /// Sets after which time fresh keys are agreed on.
     with_rekey_interval => rekey_interval: Duration,
+    /// Sets which suites are offered, best first. A peer that offers none of them is refused.
+    with_suites => suites: &'static [Suite],
 }
 
 /// Whom to dial.

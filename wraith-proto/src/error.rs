@@ -93,6 +93,8 @@ errors! {
         BadProtocols => "give 1 to 8 application protocols of 1 to 32 bytes",
         /// The crypto provider lacks the mandatory suite.
         NoSuite => "the crypto provider lacks XChaCha20-Poly1305",
+        /// `Transport::suites` names a suite twice, or one that the crypto provider lacks.
+        BadSuites => "a suite is listed twice, or the crypto provider lacks it",
     }
 }
 

@@ -23,6 +23,8 @@ mod loss;
 mod observer;
 #[path = "api/policy.rs"]
 mod policy;
+#[path = "api/suites.rs"]
+mod suites;
 #[path = "api/tampering.rs"]
 mod tampering;
 #[path = "api/versions.rs"]

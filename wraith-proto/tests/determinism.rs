@@ -55,11 +55,13 @@ impl Seen {
     }
 }
 
-/// A pair whose bytes depend on nothing but `seed`: the provider is the portable one, and both ends chose the
-/// mandatory suite. The shard is that of the answering end, whose ids the dialling end puts on the wire.
+/// A pair whose bytes depend on nothing but `seed`: not on what this processor is best at. The shard is that of the answering end, whose ids the dialling end puts on the wire.
 fn pair(seed: u64, link: LinkConfig, shard: Shard) -> (Pair, SessionHandle, SessionHandle) {
     let mut config = PairConfig::new(seed).with_link(link).with_recording();
-    config = config.with_both(|config| config.crypto = &RustCrypto);
+    config = config.with_both(|config| {
+        config.crypto = &RustCrypto;
+        config.transport = config.transport.with_suites(&[Suite::XChaCha20Poly1305]);
+    });
     config.right.shard = shard;
     let mut pair = Pair::new(config);
     let (left, right) = pair.connect();

@@ -9,7 +9,7 @@ use wraith_proto::{
     Event, Identity, Instant, Limits, NoSource, OneShot, OpenError, Outcome, Peer, PeerId, Progress, RxMeta,
     Shard, Transport, TxStatus, Via,
 };
-use wraith_sim::{LEFT, LinkConfig, Pair, PairConfig, RIGHT, Side, Verdict};
+use wraith_sim::{LEFT, LinkConfig, Pair, PairConfig, RIGHT, Side, Transparent, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 const NOW: Instant = Instant::from_nanos(1 << 40);
@@ -117,6 +117,22 @@ impl CryptoProvider for AesOnly {
 #[test]
 fn a_provider_without_the_mandatory_suite_is_refused() {
     assert_eq!(refusal(|config| config.crypto = &AesOnly), Some(ConfigError::NoSuite));
+}
+
+#[test]
+fn suites_are_those_of_the_provider_and_each_is_listed_once() {
+    let suites = |suites| refusal(|config| config.transport = Transport::default().with_suites(suites));
+    const X: Suite = Suite::XChaCha20Poly1305;
+    const A: Suite = Suite::Aes256Gcm;
+    assert_eq!(suites(&[]), None);
+    assert_eq!(suites(&[A]), None);
+    assert_eq!(suites(&[X, A]), None);
+    assert_eq!(suites(&[X, A, X]), Some(ConfigError::BadSuites));
+    let of_transparent = refusal(|config| {
+        config.crypto = Transparent::CHECKED;
+        config.transport = Transport::default().with_suites(&[X, A]);
+    });
+    assert_eq!(of_transparent, Some(ConfigError::BadSuites));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::config::{Config, LONGEST_ACK_DELAY, Policy};
 use crate::crypto::{PeerId, Suite};
 use crate::session::PeerParameters;
-use crate::wire::{ConnectionId, Full, HandshakeKind, Params, ParamsWriter, VERSION, parameter_id};
+use crate::wire::{ConnectionId, Full, HandshakeKind, Params, ParamsWriter, Suites, VERSION, parameter_id};
 
 /// Refusals in RESPONSE (`PROTO §4.5`).
 const REFUSE_VERSION: u32 = 1;
@@ -87,22 +87,30 @@ pub(super) fn write_finish(
     Ok(w.len())
 }
 
-/// The first suite and protocol of the initiator that this end offers too, or the refusal
-/// (`PROTO §4.5`).
+/// What the responder, this end, chooses from the initiator's lists, or the refusal (`PROTO §4.5`).
 pub(super) fn choose(config: &Config, params: &Params<'_>) -> Result<Choice, u32> {
     if !params.versions.is_some_and(|versions| versions.iter().any(|version| version == VERSION)) {
         return Err(REFUSE_VERSION);
     }
-    let offered = config.crypto.suites();
-    let suite = params
-        .suites
-        .and_then(|suites| suites.iter().filter_map(Suite::from_wire).find(|suite| offered.contains(suite)))
-        .ok_or(REFUSE_SUITE)?;
+    let suite = params.suites.and_then(|theirs| common_suite(config.suites(), theirs)).ok_or(REFUSE_SUITE)?;
     let protocol = params
         .protocols
         .and_then(|names| names.iter().find_map(|name| protocol_index(config, name)))
         .ok_or(REFUSE_PROTOCOL)?;
     Ok(Choice { suite, protocol })
+}
+
+/// The suite in both lists whose worse position among the common ones is best; of equal ones the lowest number
+/// (`PROTO §4.5`). It is the same for both ends, whoever dialled.
+fn common_suite(ours: &[Suite], theirs: Suites<'_>) -> Option<Suite> {
+    let is_ours = |number: &u16| ours.iter().any(|suite| suite.to_wire() == *number);
+    let is_theirs = |suite: &&Suite| theirs.iter().any(|number| number == suite.to_wire());
+    let ranked = ours.iter().filter(is_theirs).enumerate().filter_map(|(place, &suite)| {
+        let number = suite.to_wire();
+        let their_place = theirs.iter().filter(is_ours).position(|other| other == number)?;
+        Some((place.max(their_place), number, suite))
+    });
+    ranked.min().map(|(_, _, suite)| suite)
 }
 
 /// Fingerprint of what INIT said and FINISH repeats (`PROTO §4.6`).
@@ -122,7 +130,7 @@ pub(super) fn lists(params: &Params<'_>) -> [u8; 32] {
 }
 
 /// The peer's introduction, if the message has all it needs, the ids are those of the outer header
-/// (`PROTO §4.6`), and the received static key fits its `PeerId` (`PROTO §4.7`).
+/// (`PROTO §4.6`), the suite follows from both lists, and the received static key fits its `PeerId` (`PROTO §4.7`).
 pub(super) fn introduction(
     config: &Config,
     params: &Params<'_>,
@@ -141,7 +149,10 @@ pub(super) fn introduction(
     if peer.validate().ok()? != static_key? {
         return None;
     }
-    let suite = Suite::from_wire(params.suite?).filter(|suite| config.crypto.suites().contains(suite))?;
+    let suite = common_suite(config.suites(), params.suites?)?;
+    if params.suite != Some(suite.to_wire()) {
+        return None;
+    }
     let protocol = protocol_index(config, params.protocol?)?;
     Some(Introduction {
         peer,
@@ -156,7 +167,7 @@ fn write_lists(w: &mut ParamsWriter<'_>, config: &Config, grease: u64, protocols
     let reserved = (grease as u32 & 0xf0f0_f0f0) | 0x0a0a_0a0a;
     w.versions([VERSION, reserved].into_iter())?;
     w.u32(parameter_id::FIRST_VERSION, VERSION)?;
-    w.suites(config.crypto.suites().iter().map(|suite| suite.to_wire()))?;
+    w.suites(config.suites().iter().map(|suite| suite.to_wire()))?;
     if protocols {
         w.protocols(config.protocols.iter().map(|name| &name[..]))?;
     }
@@ -208,4 +219,45 @@ fn protocol_index(config: &Config, name: &[u8]) -> Option<u8> {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).min(crate::wire::varint::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of two lists of numbers, from the view of both ends.
+    fn common(ours: &[Suite], theirs: &[u16]) -> Option<u16> {
+        let bytes: alloc::vec::Vec<u8> = theirs.iter().flat_map(|number| number.to_be_bytes()).collect();
+        let theirs = Suites::parse(&bytes).unwrap();
+        common_suite(ours, theirs).map(Suite::to_wire)
+    }
+
+    const X: Suite = Suite::XChaCha20Poly1305;
+    const A: Suite = Suite::Aes256Gcm;
+
+    /// `PROTO §4.5`
+    #[test]
+    fn aes_is_chosen_where_both_ends_have_it_first_and_nowhere_else() {
+        assert_eq!(common(&[A, X], &[2, 1]), Some(2));
+        assert_eq!(common(&[A, X], &[1, 2]), Some(1));
+        assert_eq!(common(&[X, A], &[2, 1]), Some(1));
+        assert_eq!(common(&[X, A], &[1, 2]), Some(1));
+    }
+
+    /// `PROTO §4.5`
+    #[test]
+    fn suites_that_only_one_end_knows_do_not_count() {
+        assert_eq!(common(&[A, X], &[0xaaaa, 2, 0xbbbb, 1]), Some(2));
+        assert_eq!(common(&[X, A], &[0xaaaa, 2, 1]), Some(1));
+        assert_eq!(common(&[A, X], &[0xaaaa, 1, 2]), Some(1));
+        assert_eq!(common(&[A], &[1, 2]), Some(2));
+        assert_eq!(common(&[A, X], &[1]), Some(1));
+        assert_eq!(common(&[A], &[1, 0xaaaa]), None);
+    }
+
+    #[test]
+    fn a_list_that_names_a_suite_twice_has_an_answer_too() {
+        assert_eq!(common(&[A, X], &[2, 2, 1]), Some(2));
+        assert_eq!(common(&[A, X], &[1, 2, 1, 2]), Some(1));
+    }
 }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use wraith_proto::crypto::Suite;
 use wraith_proto::wire::{CookieRepr, FinishPacket, HandshakeKind, InitPacket, VERSION};
 use wraith_proto::{
     CloseReason, DropReason, Endpoint, Event, Instant, Outcome, Payload, SessionHandle, Source, StreamId,
@@ -237,18 +236,6 @@ fn a_cookie_after_response_is_dropped() {
     CookieRepr { version: VERSION, destination, cookie: [0xc0; 16] }.emit(&mut cookie).expect("room");
     assert_eq!(pair.inject(Side::Left, RIGHT, &cookie), Outcome::Dropped(DropReason::Replayed));
     assert_eq!(of_kind(&seen, HandshakeKind::Init).len(), 1);
-}
-
-/// `PROTO §3.7`
-#[test]
-fn both_ends_offer_the_mandatory_suite_and_use_it() {
-    let mut pair = Pair::new(small(9));
-    let (left, right) = pair.connect();
-    let suite = pair.left.endpoint.session(left).expect("open").suite();
-    assert_eq!(suite, Some(Suite::XChaCha20Poly1305));
-    assert_eq!(pair.right.endpoint.session(right).expect("open").suite(), suite);
-    let protocol = pair.left.endpoint.session(left).expect("open").protocol().map(<[u8]>::to_vec);
-    assert_eq!(protocol.as_deref(), Some(&b"wraith-sim"[..]));
 }
 
 /// `PROTO §2.1`

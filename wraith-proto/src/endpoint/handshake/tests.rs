@@ -20,10 +20,12 @@ use crate::wire::{
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
 const ADDRESS: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9)), 9);
-const CHOICE: Choice = Choice { suite: Suite::XChaCha20Poly1305, protocol: 0 };
+const CHOICE: Choice = Choice { suite: Suite::Aes256Gcm, protocol: 0 };
 
 fn config(seed: u8) -> Config {
-    Config::new(Identity::from_seed([seed; 32]), b"test")
+    let mut config = Config::new(Identity::from_seed([seed; 32]), b"test");
+    config.transport = config.transport.with_suites(&[Suite::Aes256Gcm, Suite::XChaCha20Poly1305]);
+    config
 }
 
 fn endpoint(seed: u8) -> Endpoint {
@@ -187,6 +189,31 @@ fn finish_must_name_what_the_responder_chooses_from_its_lists() {
     several.protocols = vec![Box::from(&b"test"[..]), Box::from(&b"unknown"[..])];
     let liar = Liar::new(Role::Initiator, several, 2);
     assert_eq!(dialled_by(liar, Choice { protocol: 1, ..CHOICE }, |_| {}, |_| {}), REFUSED);
+}
+
+/// `PROTO §4.6`: nobody can make the ends weaker than their lists are, not even one of them.
+#[test]
+fn response_must_name_the_suite_that_follows_from_both_lists() {
+    let other = Ok(Choice { suite: Suite::XChaCha20Poly1305, ..CHOICE });
+    let liar = || Liar::new(Role::Responder, config(2), 2);
+    assert_eq!(answered_by(liar(), other, true), (REFUSED, true));
+    assert_eq!(answered_by(liar(), other, false), (REFUSED, false));
+    // With this list of its own, it is the right one, and the former is wrong.
+    let slow = || {
+        let mut config = config(2);
+        config.transport = config.transport.with_suites(&[Suite::XChaCha20Poly1305, Suite::Aes256Gcm]);
+        Liar::new(Role::Responder, config, 2)
+    };
+    assert_eq!(answered_by(slow(), other, true), (Outcome::Handshaking, true));
+    assert_eq!(answered_by(slow(), Ok(CHOICE), true), (REFUSED, true));
+}
+
+/// `PROTO §4.6`
+#[test]
+fn finish_must_name_the_suite_that_follows_from_both_lists() {
+    let other = Choice { suite: Suite::XChaCha20Poly1305, ..CHOICE };
+    let liar = Liar::new(Role::Initiator, config(2), 2);
+    assert_eq!(dialled_by(liar, other, |_| {}, |_| {}), REFUSED);
 }
 
 /// `PROTO §4.6`

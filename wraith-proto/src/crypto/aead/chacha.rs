@@ -13,12 +13,12 @@ use super::{BadTag, HeaderKey, KeyMaterial, PacketKey, TAG_LEN};
 /// The first 16 of the 24 nonce bytes are fixed for an epoch, and `XChaCha20` uses them for nothing but
 /// `HChaCha20` (draft-irtf-cfrg-xchacha §2.3). So that runs once here, and each packet costs what
 /// ChaCha20-Poly1305 costs.
-pub(super) struct XChaChaKey {
+pub(in crate::crypto) struct XChaChaKey {
     cipher: ChaCha20Poly1305,
 }
 
 impl XChaChaKey {
-    pub(super) fn new(material: &KeyMaterial) -> Self {
+    pub(in crate::crypto) fn new(material: &KeyMaterial) -> Self {
         let subkey = hchacha::<R20>((&material.key).into(), (&material.prefix).into());
         let subkey = Zeroizing::new(<[u8; 32]>::from(subkey));
         // The cipher wipes its copy of the key on drop.
@@ -47,12 +47,12 @@ impl PacketKey for XChaChaKey {
 }
 
 /// `ChaCha20` header protection (RFC 9001 §5.4.4).
-pub(super) struct ChaChaHeaderKey {
+pub(in crate::crypto) struct ChaChaHeaderKey {
     key: Zeroizing<[u8; 32]>,
 }
 
 impl ChaChaHeaderKey {
-    pub(super) fn new(key: &[u8; 32]) -> Self {
+    pub(in crate::crypto) fn new(key: &[u8; 32]) -> Self {
         Self { key: Zeroizing::new(*key) }
     }
 }
@@ -77,6 +77,3 @@ fn nonce(packet_number: u64) -> Nonce {
     nonce[4..].copy_from_slice(&packet_number.to_le_bytes());
     nonce.into()
 }
-
-#[cfg(test)]
-mod tests;
