@@ -1,5 +1,8 @@
 //! Which driver to use, said aloud; and the command `drivers`.
 
+#[cfg(all(feature = "io-uring", target_os = "linux"))]
+mod uring;
+
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,15 +22,31 @@ pub(crate) enum Choice {
     Auto,
     /// Sockets through mio.
     Mio,
+    /// A socket behind an `io_uring`.
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    Uring,
     /// A driver of WRAITH that this build does not have.
     NotBuilt(&'static str),
 }
+
+/// Why `auto` takes the driver that it takes.
+const AUTO: &str = if DRIVERS.len() > 2 { "the portable one" } else { "the only one in this build" };
+
+/// What `--driver` takes in this build.
+const DRIVERS: &[&str] = &[
+    "auto",
+    "mio",
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    uring::NAME,
+];
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Auto => "auto",
             Self::Mio => "mio",
+            #[cfg(all(feature = "io-uring", target_os = "linux"))]
+            Self::Uring => uring::NAME,
             Self::NotBuilt(name) => name,
         })
     }
@@ -40,9 +59,12 @@ impl FromStr for Choice {
         match text {
             "auto" => Ok(Self::Auto),
             "mio" => Ok(Self::Mio),
+            #[cfg(all(feature = "io-uring", target_os = "linux"))]
+            uring::NAME => Ok(Self::Uring),
+            #[cfg(not(all(feature = "io-uring", target_os = "linux")))]
             "uring" => Ok(Self::NotBuilt("uring")),
             "xdp" => Ok(Self::NotBuilt("xdp")),
-            _ => Err("the drivers are auto and mio".to_owned()),
+            _ => Err(format!("the drivers are {}", DRIVERS.join(", "))),
         }
     }
 }
@@ -81,21 +103,35 @@ pub(crate) fn with_driver<J: Job>(
     bind: SocketAddr,
     job: J,
 ) -> Result<J::Output> {
-    let why = match choice {
+    match choice {
         Choice::NotBuilt(name) => {
-            return Err(failed(format!("the driver {name} is not part of this build: use --driver mio")));
+            Err(failed(format!("the driver {name} is not part of this build: use --driver mio")))
         }
-        Choice::Auto => "the only one in this build",
-        Choice::Mio => "asked for",
-    };
-    let driver = MioDriver::bind(bind, &Options::default()).map_err(|error| bind_failure(bind, &error))?;
-    let caps = driver.caps();
-    let picked = Picked::new("mio", &caps);
-    output.detail(format_args!("driver mio, {}: {why}; bound to {}", caps.mode, driver.local_addr()));
-    if let Some(limit) = caps.limited_by {
-        output.detail(format_args!("driver mio is held back: {limit}"));
+        #[cfg(all(feature = "io-uring", target_os = "linux"))]
+        Choice::Uring => say_and_run(output, uring::NAME, "asked for", uring::bind(bind)?, job),
+        Choice::Auto | Choice::Mio => {
+            let why = if choice == Choice::Auto { AUTO } else { "asked for" };
+            let driver =
+                MioDriver::bind(bind, &Options::default()).map_err(|error| bind_failure(bind, &error))?;
+            say_and_run(output, "mio", why, driver, job)
+        }
     }
-    job.run(driver, picked)
+}
+
+/// Says what was taken, and does the job with it.
+fn say_and_run<D: Park, J: Job>(
+    output: Output,
+    name: &'static str,
+    why: &str,
+    driver: D,
+    job: J,
+) -> Result<J::Output> {
+    let caps = driver.caps();
+    output.detail(format_args!("driver {name}, {}: {why}; bound to {}", caps.mode, driver.local_addr()));
+    if let Some(limit) = caps.limited_by {
+        output.detail(format_args!("driver {name} is held back: {limit}"));
+    }
+    job.run(driver, Picked::new(name, &caps))
 }
 
 /// Whether a socket for both IP versions can be had.
@@ -150,14 +186,22 @@ struct DriverRow {
 /// `drivers`: what each driver of this build can do here.
 pub(crate) fn list(output: Output) {
     let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let row = match MioDriver::bind(loopback, &Options::default()) {
-        Ok(driver) => available("mio", &driver.caps()),
-        Err(error) => unavailable("mio", error.to_string()),
-    };
     if !output.json {
         output.result(&(), format_args!("{:8} {:10} {:16} details", "driver", "available", "mode"));
     }
-    output.result(&row, row.text());
+    let mio = match MioDriver::bind(loopback, &Options::default()) {
+        Ok(driver) => available("mio", &driver.caps()),
+        Err(error) => unavailable("mio", error.to_string()),
+    };
+    output.result(&mio, mio.text());
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    {
+        let row = match uring::try_bind(loopback) {
+            Ok(driver) => available(uring::NAME, &driver.caps()),
+            Err(error) => unavailable(uring::NAME, error.to_string()),
+        };
+        output.result(&row, row.text());
+    }
 }
 
 fn available(driver: &'static str, caps: &Caps) -> DriverRow {
@@ -200,8 +244,8 @@ impl DriverRow {
             [("ECN", self.ecn), ("local addresses", self.local_ip), ("don't fragment", self.dont_fragment)];
         details
             .extend(flags.iter().filter(|(_, flag)| *flag == Some(true)).map(|(name, _)| (*name).to_owned()));
-        details.extend(self.reason.as_ref().map(|reason| format!("held back: {reason}")));
-        let available = if self.available { "yes" } else { "no" };
+        let (available, why) = if self.available { ("yes", "held back") } else { ("no", "refused") };
+        details.extend(self.reason.as_ref().map(|reason| format!("{why}: {reason}")));
         format!("{:8} {available:10} {:16} {}", self.driver, self.mode.unwrap_or("-"), details.join("; "))
     }
 }
@@ -219,9 +263,9 @@ mod tests {
                 Err(failed("ran"))
             }
         }
-        let choice: Choice = "uring".parse().unwrap();
+        let choice: Choice = "xdp".parse().unwrap();
         let result = with_driver(Output::SILENT, choice, "127.0.0.1:0".parse().unwrap(), Never);
-        assert_eq!(result, Err(failed("the driver uring is not part of this build: use --driver mio")));
+        assert_eq!(result, Err(failed("the driver xdp is not part of this build: use --driver mio")));
         assert!("quick".parse::<Choice>().is_err());
     }
 

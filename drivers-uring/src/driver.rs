@@ -1,0 +1,264 @@
+//! The driver: socket, ring and queues joined.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use wraith_drivers::{Caps, Clock, Driver, Interest, Limit, Park, Pollable, RxReport, TxReport, Wake};
+use wraith_proto::{Instant, RxMeta};
+
+use crate::options::Options;
+use crate::probe::probe;
+use crate::refusal::BindError;
+use crate::ring::{self, Completion, Ring, Send, Setup};
+use crate::rx::Rx;
+use crate::socket::Socket;
+use crate::tx::{Piece, Tx};
+use crate::waker::{UringUnparker, Waker};
+use crate::wire::{Control, Name};
+
+/// When to try again after the system ran out of memory for packets, which nothing reports.
+const RETRY: Duration = Duration::from_millis(1);
+/// Other hosts' errors that one call swallows before it returns to its caller.
+const REMOTE_ERRORS: usize = 16;
+
+/// A UDP socket behind an `io_uring` as a [`Driver`].
+///
+/// The thread that first receives, flushes or parks becomes the owner of the ring: the driver can be sent to another
+/// thread before that, and fails there afterwards. It should be dropped there, too: elsewhere the kernel keeps the
+/// port for some 30 ms after, and the driver its memory.
+#[derive(Debug)]
+pub struct UringDriver {
+    /// Before everything that the kernel may use on its behalf.
+    ring: Ring,
+    tx: Tx,
+    rx: Rx,
+    socket: Socket,
+    waker: Waker,
+    /// Readable while the socket or the ring is.
+    outer: Epoll,
+    clock: Clock,
+    caps: Caps,
+    unparked: bool,
+    retry_at: Option<Instant>,
+}
+
+impl UringDriver {
+    /// Binds a socket to `addr`; port 0 lets the system choose, `[::]` also receives IPv4.
+    ///
+    /// # Errors
+    /// The system refused the socket, its address, or what the driver needs of `io_uring`. Smaller buffers or a
+    /// missing offload are no errors: see [`Driver::caps`].
+    pub fn bind(addr: SocketAddr, options: &Options) -> Result<Self, BindError> {
+        probe()?;
+        let socket = Socket::bind(addr, options)?;
+        let waker = Waker::new()?;
+        let caps = socket.caps(options);
+        let slots = options.slots.max(1);
+        let setup = Setup {
+            buffers: options.buffers,
+            buffer_bytes: options.buffer_bytes,
+            transmit_bytes: slots * options.slot_bytes,
+        };
+        let (mut ring, memory) = Ring::new(&setup, socket.as_fd(), waker.as_fd())?;
+        let buffers = ring.buffers().count();
+        let outer = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
+        for fd in [ring.as_fd(), socket.as_fd()] {
+            outer.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(io::Error::from)?;
+        }
+        Ok(Self {
+            tx: Tx::new(memory, slots, options.slot_bytes, caps.tx_segments),
+            rx: Rx::new(buffers),
+            ring,
+            socket,
+            waker,
+            outer,
+            clock: Clock::new(),
+            caps,
+            unparked: false,
+            retry_at: None,
+        })
+    }
+
+    /// Bytes that may wait in the socket, to be received and to be sent.
+    ///
+    /// What the system granted of [`Options::recv_buffer_bytes`] and [`Options::send_buffer_bytes`]. It
+    /// counts a packet's bookkeeping, too; Linux grants double for that, which is halved here.
+    pub fn buffer_bytes(&self) -> (usize, usize) {
+        self.socket.buffer_bytes()
+    }
+
+    /// Takes in what the ring has completed.
+    fn reap(&mut self) {
+        while let Some(completion) = self.ring.next() {
+            match completion {
+                Completion::Received { buffer, len } => self.rx.filled(buffer, len),
+                Completion::ReceiveFailed { error } => self.rx.failed(error),
+                Completion::Sent { result } => self.tx.settle(result),
+                Completion::Woken => self.unparked = true,
+            }
+        }
+    }
+
+    /// Gives the ring the next chain of sends; returns how many they are.
+    fn push_chain(&mut self) -> usize {
+        let room = self.ring.room().min(usize::from(ring::CHAIN));
+        let mut pieces = self.tx.chain(room).enumerate().peekable();
+        let mut pushed = 0;
+        let family = self.socket.family();
+        while let Some((index, piece)) = pieces.next() {
+            let Piece { meta, .. } = piece;
+            let to = family.outgoing(meta.to);
+            let from = meta.from.map(|ip| family.outgoing_ip(ip));
+            let send = Send {
+                index: index as u16,
+                data: piece.data(),
+                name: &Name::of(to),
+                control: &Control::of(to.ip(), from, meta.ecn, piece.segment()),
+                linked: pieces.peek().is_some(),
+            };
+            if !self.ring.send(&send) {
+                break;
+            }
+            pushed += 1;
+        }
+        drop(pieces);
+        self.tx.note_running(pushed);
+        pushed
+    }
+
+    /// Draws the driver's conclusions from a flush.
+    fn note_flush(&mut self) {
+        self.retry_at = self.tx.must_retry().then(|| self.clock.now().saturating_add(RETRY));
+        if self.caps.tx_segments > self.tx.max_segments() {
+            self.caps.tx_segments = 1;
+            self.caps.limited_by = Some(Limit::Device);
+        }
+    }
+
+    /// Why a park may end now, if there is a reason.
+    fn wake(&mut self) -> Option<Wake> {
+        if std::mem::take(&mut self.unparked) {
+            return Some(Wake::Unparked);
+        }
+        (self.rx.has_kept() || self.tx.has_moved()).then_some(Wake::Traffic)
+    }
+}
+
+impl Driver for UringDriver {
+    type Tx = Tx;
+
+    fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.socket.local_addr()
+    }
+
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn recv(
+        &mut self,
+        budget: usize,
+        mut on_datagram: impl FnMut(&RxMeta, &mut [u8]),
+    ) -> io::Result<RxReport> {
+        let mut report = RxReport::default();
+        let mut errors = 0;
+        loop {
+            self.reap();
+            self.rx.lend(self.ring.buffers(), budget, &mut report, &mut on_datagram);
+            errors += self.rx.take_errors()?;
+            // Errors and what is too long must not hold the caller for ever.
+            let spent = report.datagrams + report.truncated >= budget || errors >= REMOTE_ERRORS;
+            let more = self.rx.has_kept() || self.ring.has_work() || !self.ring.is_receiving();
+            if spent || !more {
+                report.budget_hit = more;
+                return Ok(report);
+            }
+            self.ring.start()?;
+            self.ring.submit()?;
+        }
+    }
+
+    fn tx(&mut self) -> &mut Self::Tx {
+        &mut self.tx
+    }
+
+    fn flush(&mut self) -> io::Result<TxReport> {
+        self.reap();
+        self.tx.seal();
+        let mut syscalls = 0;
+        loop {
+            // Before the chain, whose last send would otherwise be followed by something else.
+            self.ring.start()?;
+            let sends = self.push_chain();
+            if sends == 0 {
+                break;
+            }
+            syscalls += 1;
+            if sends == 1 {
+                self.ring.submit()?;
+            } else {
+                self.ring.submit_chain(sends)?;
+            }
+            self.reap();
+            if self.tx.is_running() {
+                break;
+            }
+        }
+        self.note_flush();
+        Ok(self.tx.report(syscalls))
+    }
+}
+
+impl Park for UringDriver {
+    type Unparker = UringUnparker;
+
+    fn park(&mut self, until: Option<Instant>) -> io::Result<Wake> {
+        loop {
+            self.reap();
+            if let Some(wake) = self.wake() {
+                return Ok(wake);
+            }
+            let next = [until, self.retry_at].into_iter().flatten().min();
+            let limit = next.map(|next| next.saturating_since(self.clock.now()));
+            self.ring.start()?;
+            self.ring.wait(limit)?;
+            self.reap();
+            if let Some(wake) = self.wake() {
+                return Ok(wake);
+            }
+            let now = self.clock.now();
+            if until.is_some_and(|until| now >= until) {
+                return Ok(Wake::Deadline);
+            }
+            if self.retry_at.is_some_and(|retry_at| now >= retry_at) {
+                return Ok(Wake::Traffic);
+            }
+        }
+    }
+
+    fn unparker(&self) -> Self::Unparker {
+        self.waker.unparker()
+    }
+}
+
+/// The descriptor is readable while the socket or the ring has something, and never watched for room: what the
+/// socket could not take at once leaves by itself, and its completion makes the descriptor readable.
+///
+/// An edge-triggered loop receives until `RxReport::budget_hit` is false. An unparker does not wake the outer loop,
+/// which has its own means.
+impl Pollable for UringDriver {
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.outer.0.as_fd()
+    }
+
+    fn interest(&self) -> Interest {
+        Interest { readable: true, writable: false }
+    }
+}

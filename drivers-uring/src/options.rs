@@ -1,0 +1,38 @@
+//! What the caller may choose.
+
+/// Settings of a [`UringDriver`](crate::UringDriver).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Socket receive buffer to ask for, in bytes. Default: 4 MiB.
+    pub recv_buffer_bytes: usize,
+    /// Socket send buffer to ask for, in bytes. Default: 4 MiB.
+    pub send_buffer_bytes: usize,
+    /// Send equal datagrams in one operation, where the system can. Default: true.
+    pub gso: bool,
+    /// Let the system join received datagrams, where it can and buffers hold 65,535 bytes. Default: true.
+    pub gro: bool,
+    /// Memory for datagrams between two flushes, in bytes: bounds what can be committed. Default: 64 KiB.
+    pub slot_bytes: usize,
+    /// Slots of that size: each holds one flush until the network has taken it. Default: 4.
+    pub slots: usize,
+    /// Payload of a receive buffer, in bytes: longer datagrams are counted as truncated and not lent. Default:
+    /// 64 KiB.
+    pub buffer_bytes: usize,
+    /// Receive buffers, rounded up to a power of two. Default: 8.
+    pub buffers: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            recv_buffer_bytes: 4 << 20,
+            send_buffer_bytes: 4 << 20,
+            gso: true,
+            gro: true,
+            slot_bytes: 64 << 10,
+            slots: 4,
+            buffer_bytes: 64 << 10,
+            buffers: 8,
+        }
+    }
+}
