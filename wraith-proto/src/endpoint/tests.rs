@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::config::{Peer, Policy, Transport};
-use crate::crypto::Identity;
+use crate::crypto::{Identity, Suite};
 use crate::error::CloseReason;
 use crate::event::Payload;
 use crate::meta::{Ecn, RxMeta, Via};
@@ -287,9 +287,9 @@ fn nothing_is_left_of_sessions_that_are_over() {
     }
 }
 
-/// A connected pair with one session at each end.
-fn connected() -> Soak {
-    let mut soak = Soak::new(|_| {});
+/// A connected pair with one session at each end, protected by `suite`.
+fn connected(suite: &'static [Suite]) -> Soak {
+    let mut soak = Soak::new(|config| config.transport = Transport::default().with_suites(suite));
     soak.left.endpoint.connect(soak.now, soak.right.peer(true), Via(0)).unwrap();
     assert!(soak.run_until(400, |it| !it.left.sessions.is_empty() && !it.right.sessions.is_empty()));
     soak
@@ -302,11 +302,16 @@ fn ping(end: &mut End) {
 /// `PROTO §5.12`: no timer fires, nothing arrives, and still the last number is the last.
 #[test]
 fn at_the_last_packet_number_the_session_ends_as_exhausted() {
-    let mut soak = connected();
+    assert_ends_at(&[Suite::XChaCha20Poly1305], (1 << 62) - 1);
+    assert_ends_at(&[Suite::Aes256Gcm], 1 << 23);
+}
+
+fn assert_ends_at(suite: &'static [Suite], limit: u64) {
+    let mut soak = connected(suite);
     let now = soak.now;
     let left = &mut soak.left;
     let index = left.sessions[0].index;
-    left.endpoint.sessions[index].recovery.set_packet_number(crate::wire::varint::MAX - 65);
+    left.endpoint.sessions[index].recovery.set_packet_number(limit - 65);
     ping(left);
     left.turn(now);
     assert_eq!(left.closed, []);
@@ -320,7 +325,12 @@ fn at_the_last_packet_number_the_session_ends_as_exhausted() {
 /// `PROTO §5.12`
 #[test]
 fn a_session_ends_as_exhausted_at_exactly_the_last_packet_that_may_fail_to_open() {
-    let mut soak = connected();
+    assert_ends_after(&[Suite::XChaCha20Poly1305], 1 << 36);
+    assert_ends_after(&[Suite::Aes256Gcm], 1 << 52);
+}
+
+fn assert_ends_after(suite: &'static [Suite], failures: u64) {
+    let mut soak = connected(suite);
     let (now, from) = (soak.now, soak.left.addr);
     ping(&mut soak.left);
     soak.left.turn(now);
@@ -329,7 +339,7 @@ fn a_session_ends_as_exhausted_at_exactly_the_last_packet_that_may_fail_to_open(
     let right = &mut soak.right;
     let index = right.sessions[0].index;
     let keys = right.endpoint.sessions[index].keys.as_mut().unwrap();
-    keys.failures = (1 << 36) - 2;
+    keys.failures = failures - 2;
     right.take(now, from, &mut forged.clone());
     right.turn(now);
     assert_eq!(right.closed, []);
