@@ -22,7 +22,7 @@ static ALLOCATOR: Counting = Counting::new();
 const PER_SESSION: u64 = 4096;
 
 /// Bytes that a session's four keys may take with AES: round keys, and for GHASH the powers of its key.
-const KEYS: u64 = 1280;
+const KEYS: u64 = 1352;
 
 /// A provider, and the suites of it that are offered.
 #[derive(Clone, Copy)]
