@@ -1,7 +1,7 @@
 //! A crypto provider that hides nothing, so that tests can read and fuzzers can forge packets.
 
 use wraith_proto::crypto::{
-    BadTag, CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite, TAG_LEN,
+    BadTag, CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite, TAG_LEN, X25519Key,
 };
 
 /// Packet protection without encryption; X25519 is real. For tests only.
@@ -39,12 +39,8 @@ impl CryptoProvider for Transparent {
         Box::new(NoMask)
     }
 
-    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
-        RustCrypto.x25519(secret, public)
-    }
-
-    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
-        RustCrypto.x25519_base(secret)
+    fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
+        RustCrypto.x25519_key(secret)
     }
 }
 

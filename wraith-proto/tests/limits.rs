@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite};
+use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite, X25519Key};
 use wraith_proto::{
     Budget, Config, ConfigError, ConnectError, DatagramError, Deadline, Dir, DropReason, Ecn, Endpoint,
     Event, Identity, Instant, Limits, NoSource, OneShot, OpenError, Outcome, Peer, PeerId, Progress, RxMeta,
@@ -105,12 +105,8 @@ impl CryptoProvider for AesOnly {
         RustCrypto.header_key(suite, key)
     }
 
-    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
-        RustCrypto.x25519(secret, public)
-    }
-
-    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
-        RustCrypto.x25519_base(secret)
+    fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
+        RustCrypto.x25519_key(secret)
     }
 }
 

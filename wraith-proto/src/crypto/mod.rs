@@ -11,11 +11,11 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use curve25519_dalek::MontgomeryPoint;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 pub use identity::{BadPeerId, Identity, PeerId, PeerIdError};
 pub(crate) use keys::{Direction, Root};
-pub(crate) use noise::{Noise, Role, finish_mac, verify_finish_mac};
+pub(crate) use noise::{Noise, Role, StaticKey, finish_mac, verify_finish_mac};
 pub(crate) use rng::Rng;
 
 /// Bytes of the authentication tag of every suite.
@@ -125,12 +125,27 @@ pub trait CryptoProvider: Send + Sync + fmt::Debug {
     /// If `suite` is not one of [`suites`](Self::suites).
     fn header_key(&self, suite: Suite, key: &[u8; 32]) -> Box<dyn HeaderKey>;
 
-    /// X25519 (RFC 7748 §5), which clamps `secret`. The result may be all zero: callers check it (`PROTO
-    /// §3.3`).
-    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32];
+    /// Prepares a secret of X25519 (RFC 7748 §5), which is clamped, to be used more than once.
+    fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key>;
+
+    /// X25519 once. The result may be all zero: callers check it (`PROTO §3.3`).
+    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
+        self.x25519_key(secret).agree(public)
+    }
 
     /// X25519 with the base point 9: the public key of `secret`.
-    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32];
+    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
+        self.x25519_key(secret).public()
+    }
+}
+
+/// A secret of X25519 whose public key is known. Wipes its secrets on drop.
+pub trait X25519Key: Send + Sync {
+    /// Its public key.
+    fn public(&self) -> [u8; 32];
+
+    /// X25519 with the public key of a peer. The result may be all zero: callers check it (`PROTO §3.3`).
+    fn agree(&self, public: &[u8; 32]) -> [u8; 32];
 }
 
 /// An expanded packet key: one direction, one epoch. Wipes its secrets on drop.
@@ -191,12 +206,31 @@ impl CryptoProvider for RustCrypto {
         }
     }
 
+    fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
+        Box::new(DalekKey { secret: Zeroizing::new(*secret), public: self.x25519_base(secret) })
+    }
+
     fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
         MontgomeryPoint(*public).mul_clamped(*secret).to_bytes()
     }
 
     fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
         MontgomeryPoint::mul_base_clamped(*secret).to_bytes()
+    }
+}
+
+struct DalekKey {
+    secret: Zeroizing<[u8; 32]>,
+    public: [u8; 32],
+}
+
+impl X25519Key for DalekKey {
+    fn public(&self) -> [u8; 32] {
+        self.public
+    }
+
+    fn agree(&self, public: &[u8; 32]) -> [u8; 32] {
+        RustCrypto.x25519(&self.secret, public)
     }
 }
 
@@ -238,9 +272,15 @@ mod tests {
             hex!("c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552")
         );
         // Section 6.1, Bob's key pair.
+        let secret = hex!("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb");
+        let public = hex!("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f");
+        assert_eq!(provider.x25519_base(&secret), public);
+        // Bob with Alice.
+        let key = provider.x25519_key(&secret);
+        assert_eq!(key.public(), public);
         assert_eq!(
-            provider.x25519_base(&hex!("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")),
-            hex!("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f")
+            key.agree(&hex!("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a")),
+            hex!("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742")
         );
     }
 

@@ -1,6 +1,7 @@
 //! The Noise XX handshake (`PROTO §3.4`, `§3.5`, `§4.2`): snow, guarded.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use core::fmt;
 
@@ -9,7 +10,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::resolver::Resolver;
-use super::{CryptoProvider, Identity, Root, TAG_LEN};
+use super::{CryptoProvider, Identity, Root, TAG_LEN, X25519Key};
 
 const PROTOCOL: &str = "Noise_XX_25519_ChaChaPoly_BLAKE2s";
 
@@ -36,6 +37,19 @@ pub(crate) enum NoiseError {
     Rejected,
 }
 
+/// The Noise static key of an endpoint, prepared once for all its handshakes.
+#[derive(Clone)]
+pub(crate) struct StaticKey {
+    crypto: &'static dyn CryptoProvider,
+    key: Arc<dyn X25519Key>,
+}
+
+impl StaticKey {
+    pub(crate) fn new(identity: &Identity, crypto: &'static dyn CryptoProvider) -> Self {
+        Self { crypto, key: crypto.x25519_key(&identity.static_secret()).into() }
+    }
+}
+
 /// One end of a running handshake.
 ///
 /// Its secrets are boxed, so that moving it leaves no copies behind, and overwritten on drop.
@@ -49,18 +63,13 @@ pub(crate) struct Noise {
 
 impl Noise {
     /// A handshake before its first message. `ephemeral_seed` is drawn fresh for each.
-    pub(crate) fn new(
-        role: Role,
-        identity: &Identity,
-        crypto: &'static dyn CryptoProvider,
-        version: u32,
-        ephemeral_seed: [u8; 32],
-    ) -> Self {
-        let secret = identity.static_secret();
+    pub(crate) fn new(role: Role, static_key: &StaticKey, version: u32, ephemeral_seed: [u8; 32]) -> Self {
+        let StaticKey { crypto, key } = static_key.clone();
         let mut prologue = *b"WRAITH\0\0\0\0";
         prologue[6..].copy_from_slice(&version.to_be_bytes());
-        let state = builder(PROTOCOL, crypto, ephemeral_seed)
-            .and_then(|builder| builder.local_private_key(&*secret))
+        // The resolver has the static key; snow only has to know that there is one.
+        let state = builder(PROTOCOL, crypto, Some(key), ephemeral_seed)
+            .and_then(|builder| builder.local_private_key(&[0; 32]))
             .and_then(|builder| builder.prologue(&prologue))
             .and_then(|builder| match role {
                 Role::Initiator => builder.build_initiator(),
@@ -159,7 +168,7 @@ impl Noise {
     /// Puts a blank state over the chaining key, which snow would leave in freed memory. The boxed parts of
     /// the former state, keys and hash, wipe themselves.
     fn wipe(&mut self) {
-        if let Ok(blank) = builder("Noise_NN_25519_ChaChaPoly_BLAKE2s", self.crypto, [0; 32])
+        if let Ok(blank) = builder("Noise_NN_25519_ChaChaPoly_BLAKE2s", self.crypto, None, [0; 32])
             .and_then(Builder::build_initiator)
         {
             *self.state = blank;
@@ -198,9 +207,10 @@ pub(crate) fn verify_finish_mac(key: &[u8; 32], datagram: &[u8], mac: &[u8; 16])
 fn builder<'a>(
     protocol: &str,
     crypto: &'static dyn CryptoProvider,
+    static_key: Option<Arc<dyn X25519Key>>,
     seed: [u8; 32],
 ) -> Result<Builder<'a>, snow::Error> {
-    Ok(Builder::with_resolver(protocol.parse()?, Box::new(Resolver::new(crypto, seed))))
+    Ok(Builder::with_resolver(protocol.parse()?, Box::new(Resolver::new(crypto, static_key, seed))))
 }
 
 #[cfg(test)]

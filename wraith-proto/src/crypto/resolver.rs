@@ -1,6 +1,7 @@
 //! What snow computes with: X25519 of the provider, ChaCha20-Poly1305, BLAKE2s and the caller's randomness.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use blake2::{Blake2s256, Digest};
 use blake3::OutputReader;
@@ -12,18 +13,24 @@ use snow::types::{Cipher, Dh, Hash, Random};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{CryptoProvider, TAG_LEN};
+use super::{CryptoProvider, TAG_LEN, X25519Key};
 
 /// Gives snow the primitives of `Noise_*_25519_ChaChaPoly_BLAKE2s` and no other.
 pub(super) struct Resolver {
     crypto: &'static dyn CryptoProvider,
+    static_key: Option<Arc<dyn X25519Key>>,
     seed: Zeroizing<[u8; 32]>,
 }
 
 impl Resolver {
-    /// All randomness comes from `seed`, which has to be fresh for each handshake.
-    pub(super) fn new(crypto: &'static dyn CryptoProvider, seed: [u8; 32]) -> Self {
-        Self { crypto, seed: Zeroizing::new(seed) }
+    /// All randomness comes from `seed`, which has to be fresh for each handshake. `static_key` is what snow gets when
+    /// it sets a local static key, whatever the bytes.
+    pub(super) fn new(
+        crypto: &'static dyn CryptoProvider,
+        static_key: Option<Arc<dyn X25519Key>>,
+        seed: [u8; 32],
+    ) -> Self {
+        Self { crypto, static_key, seed: Zeroizing::new(seed) }
     }
 }
 
@@ -37,7 +44,8 @@ impl CryptoResolver for Resolver {
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         (*choice == DHChoice::Curve25519).then(|| -> Box<dyn Dh> {
-            Box::new(X25519 { crypto: self.crypto, secret: Zeroizing::new([0; 32]), public: [0; 32] })
+            let static_key = self.static_key.clone();
+            Box::new(X25519 { crypto: self.crypto, static_key, key: None, public: [0; 32] })
         })
     }
 
@@ -68,8 +76,16 @@ impl Drop for SeededRandom {
 
 struct X25519 {
     crypto: &'static dyn CryptoProvider,
-    secret: Zeroizing<[u8; 32]>,
+    static_key: Option<Arc<dyn X25519Key>>,
+    key: Option<Arc<dyn X25519Key>>,
     public: [u8; 32],
+}
+
+impl X25519 {
+    fn take(&mut self, key: Arc<dyn X25519Key>) {
+        self.public = key.public();
+        self.key = Some(key);
+    }
 }
 
 impl Dh for X25519 {
@@ -86,13 +102,18 @@ impl Dh for X25519 {
     }
 
     fn set(&mut self, privkey: &[u8]) {
-        self.secret.copy_from_slice(privkey);
-        self.public = self.crypto.x25519_base(&self.secret);
+        let key = self.static_key.take().unwrap_or_else(|| {
+            let mut secret = Zeroizing::new([0; 32]);
+            secret.copy_from_slice(privkey);
+            self.crypto.x25519_key(&secret).into()
+        });
+        self.take(key);
     }
 
     fn generate(&mut self, rng: &mut dyn Random) -> Result<(), Error> {
-        rng.try_fill_bytes(&mut *self.secret)?;
-        self.public = self.crypto.x25519_base(&self.secret);
+        let mut secret = Zeroizing::new([0; 32]);
+        rng.try_fill_bytes(&mut *secret)?;
+        self.take(self.crypto.x25519_key(&secret).into());
         Ok(())
     }
 
@@ -100,8 +121,9 @@ impl Dh for X25519 {
         &self.public
     }
 
+    /// Nothing: a handshake has no use for it.
     fn privkey(&self) -> &[u8] {
-        &*self.secret
+        &[]
     }
 
     /// A zero result is an error (`PROTO §3.3`): the peer sent a point of small order, and everybody knows
@@ -110,7 +132,7 @@ impl Dh for X25519 {
         // snow passes buffers sized for its longest curve.
         let public = pubkey.first_chunk::<32>().ok_or(Error::Dh)?;
         let out = out.first_chunk_mut::<32>().ok_or(Error::Dh)?;
-        let shared = Zeroizing::new(self.crypto.x25519(&self.secret, public));
+        let shared = Zeroizing::new(self.key.as_ref().ok_or(Error::Dh)?.agree(public));
         if bool::from(shared.ct_eq(&[0; 32])) {
             return Err(Error::Dh);
         }

@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use super::handshake::{Handshake, Stage};
-use super::hello::{self, Ids, Introduction};
+use super::hello::{self, Ids, Introduction, Pin};
 use super::lifecycle::{End, Established};
 use super::{Endpoint, Route, canonical};
 use crate::config::{MIN_DATAGRAM, Peer};
@@ -48,15 +48,13 @@ impl Endpoint {
         if addr.port() == 0 || !is_unicast(addr.ip()) {
             return Err(ConnectError::NoRoute);
         }
-        if peer.id.is_some_and(|id| id.validate().is_err()) {
-            return Err(ConnectError::BadPeerId);
-        }
+        let pin = peer.id.map(Pin::new).transpose().map_err(|_| ConnectError::BadPeerId)?;
         if !self.make_room() {
             return Err(ConnectError::TableFull);
         }
         let path = Path { remote: addr, local: None, via };
         let index = self.new_session(Role::Initiator, path).ok_or(ConnectError::TableFull)?;
-        if self.begin_dial(index, path).is_none() {
+        if self.begin_dial(index, path, pin).is_none() {
             self.free(index);
             return Err(ConnectError::TableFull);
         }
@@ -95,16 +93,15 @@ impl Endpoint {
             self.rewind(slot);
             return Err(DropReason::Malformed);
         }
-        let pinned = self.sessions[index].peer;
-        if params.is_some_and(|params| is_refusal(&params, static_key, pinned)) {
+        let pin = handshake.pin;
+        if params.is_some_and(|params| is_refusal(&params, static_key, pin)) {
             self.end(index, End::silent(CloseReason::Refused));
             return Ok(Outcome::Handshaking);
         }
         let introduction = params.and_then(|params| {
-            hello::introduction(&self.config, &params, HandshakeKind::Response, ids, static_key)
+            hello::introduction(&self.config, &params, HandshakeKind::Response, ids, static_key, pin)
         });
-        let Some(introduction) = introduction.filter(|intro| pinned.is_none_or(|pin| pin == intro.peer))
-        else {
+        let Some(introduction) = introduction else {
             self.on_impostor(index, slot);
             return Err(DropReason::Refused);
         };
@@ -115,7 +112,7 @@ impl Endpoint {
         }
         handshake.ids = ids;
         handshake.rtt = handshake.round_trip(now);
-        self.meet(index, slot, introduction, pinned.is_some()).map_err(|()| DropReason::Refused)?;
+        self.meet(index, slot, introduction, pin.is_some()).map_err(|()| DropReason::Refused)?;
         Ok(Outcome::Handshaking)
     }
 
@@ -182,17 +179,18 @@ impl Endpoint {
         }
     }
 
-    fn begin_dial(&mut self, index: u32, path: Path) -> Option<()> {
+    fn begin_dial(&mut self, index: u32, path: Path, pin: Option<Pin>) -> Option<()> {
         let initiator = self.new_id(Route::Session(index))?;
         self.sessions[index].cids.issue(initiator)?;
         let (seed, grease) = (self.rng.array(), self.rng.next_u64());
         let ids = Ids { initiator, responder: ConnectionId::ZERO };
-        let noise = Noise::new(Role::Initiator, &self.config.identity, self.config.crypto, VERSION, seed);
+        let noise = Noise::new(Role::Initiator, &self.static_key, VERSION, seed);
         let timeout = self.config.transport.handshake_timeout;
         let mut handshake = Handshake::new(Role::Initiator, noise, path, ids, self.now, timeout);
         handshake.ephemeral_seed = seed;
         handshake.grease = grease;
         handshake.session = Some(index);
+        handshake.pin = pin;
         let message = self.write_init(&mut handshake)?;
         handshake.say(message, self.now);
         let slot = self.handshakes.insert(handshake)?;
@@ -216,9 +214,9 @@ impl Endpoint {
 
     /// An answer authenticated, but not as the peer that was dialled: the right one may still come.
     fn on_impostor(&mut self, index: u32, slot: u32) {
-        let (now, pinned) = (self.now, self.sessions[index].peer.is_some());
+        let now = self.now;
         let Some(handshake) = self.handshakes.get_mut(slot) else { return };
-        if !pinned {
+        if handshake.pin.is_none() {
             self.end(index, End::silent(CloseReason::Refused));
             return;
         }
@@ -232,8 +230,7 @@ impl Endpoint {
     fn rewind(&mut self, slot: u32) {
         let Some(handshake) = self.handshakes.get_mut(slot) else { return };
         let seed = handshake.ephemeral_seed;
-        handshake.noise =
-            Noise::new(Role::Initiator, &self.config.identity, self.config.crypto, VERSION, seed);
+        handshake.noise = Noise::new(Role::Initiator, &self.static_key, VERSION, seed);
         // The same seed and payload give the same INIT: the transcript begins as the peer has it.
         let (mut message, mut payload) = ([0; INIT_MESSAGE_LEN], [0; INIT_MESSAGE_LEN - NOISE_OVERHEAD[0]]);
         let (source, grease) = (handshake.ids.initiator, handshake.grease);
@@ -300,12 +297,11 @@ impl Endpoint {
 }
 
 /// Whether an answer is a refusal by the peer that was dialled, proven like an introduction (`PROTO §4.7`).
-fn is_refusal(params: &Params<'_>, static_key: Option<[u8; 32]>, pinned: Option<PeerId>) -> bool {
+fn is_refusal(params: &Params<'_>, static_key: Option<[u8; 32]>, pin: Option<Pin>) -> bool {
     let Some(peer) = params.peer.copied().map(PeerId) else { return false };
     params.refusal.is_some()
         && params.require(HandshakeKind::Response).is_ok()
-        && pinned.is_none_or(|pin| pin == peer)
-        && peer.validate().is_ok_and(|key| static_key == Some(key))
+        && hello::proves(static_key, peer, pin)
 }
 
 /// Whether an address can be one peer's.

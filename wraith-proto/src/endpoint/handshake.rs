@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::hello::{Ids, Introduction};
+use super::hello::{Ids, Introduction, Pin};
 use super::lifecycle::End;
 use super::{Endpoint, Route};
 use crate::crypto::{Noise, Role};
@@ -48,6 +48,8 @@ pub(super) struct Handshake {
     pub(super) ephemeral_seed: [u8; 32],
     /// The initiator's session.
     pub(super) session: Option<u32>,
+    /// Whom the initiator expects.
+    pub(super) pin: Option<Pin>,
     pub(super) path: Path,
     pub(super) ids: Ids,
     /// The datagram that is repeated, byte for byte.
@@ -187,6 +189,7 @@ impl Handshake {
             noise,
             ephemeral_seed: [0; 32],
             session: None,
+            pin: None,
             path,
             ids,
             message: Vec::new(),

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::config::{Config, LONGEST_ACK_DELAY, Policy};
-use crate::crypto::{PeerId, Suite};
+use crate::crypto::{BadPeerId, PeerId, Suite};
 use crate::session::PeerParameters;
 use crate::wire::{ConnectionId, Full, HandshakeKind, Params, ParamsWriter, Suites, VERSION, parameter_id};
 
@@ -27,6 +27,20 @@ pub(super) struct Introduction {
     pub(super) instance: [u8; 16],
     pub(super) parameters: PeerParameters,
     pub(super) choice: Choice,
+}
+
+/// Whom a dial is for, checked once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pin {
+    peer: PeerId,
+    /// Its X25519 form.
+    key: [u8; 32],
+}
+
+impl Pin {
+    pub(super) fn new(peer: PeerId) -> Result<Self, BadPeerId> {
+        peer.validate().map(|key| Self { peer, key })
+    }
 }
 
 /// The connection ids of both ends.
@@ -129,14 +143,15 @@ pub(super) fn lists(params: &Params<'_>) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// The peer's introduction, if the message has all it needs, the ids are those of the outer header
-/// (`PROTO §4.6`), the suite follows from both lists, and the received static key fits its `PeerId` (`PROTO §4.7`).
+/// The peer's introduction, if the message has all it needs, the ids are those of the outer header, the suite
+/// follows from both lists (`PROTO §4.6`), and the peer is [proven](proves).
 pub(super) fn introduction(
     config: &Config,
     params: &Params<'_>,
     kind: HandshakeKind,
     ids: Ids,
     static_key: Option<[u8; 32]>,
+    pin: Option<Pin>,
 ) -> Option<Introduction> {
     params.require(kind).ok()?;
     if params.initiator_id != Some(ids.initiator)
@@ -146,7 +161,7 @@ pub(super) fn introduction(
         return None;
     }
     let peer = PeerId(*params.peer?);
-    if peer.validate().ok()? != static_key? {
+    if !proves(static_key, peer, pin) {
         return None;
     }
     let suite = common_suite(config.suites(), params.suites?)?;
@@ -160,6 +175,15 @@ pub(super) fn introduction(
         parameters: parameters(params)?,
         choice: Choice { suite, protocol },
     })
+}
+
+/// Whether the received static key is that of `peer`, which is the expected one if one is (`PROTO §3.2, §4.7, §4.8`).
+pub(super) fn proves(static_key: Option<[u8; 32]>, peer: PeerId, pin: Option<Pin>) -> bool {
+    let key = match pin {
+        Some(pin) => (pin.peer == peer).then_some(pin.key),
+        None => peer.validate().ok(),
+    };
+    key.is_some() && key == static_key
 }
 
 fn write_lists(w: &mut ParamsWriter<'_>, config: &Config, grease: u64, protocols: bool) -> Result<(), Full> {

@@ -21,7 +21,7 @@ use core::net::{IpAddr, SocketAddr};
 use heapless::Deque;
 
 use crate::config::{Config, Limits};
-use crate::crypto::Rng;
+use crate::crypto::{Rng, StaticKey};
 use crate::error::{ConfigError, DropReason};
 use crate::event::Event;
 use crate::recovery::SentPool;
@@ -164,6 +164,7 @@ pub struct Endpoint {
     now: Instant,
     rng: Rng,
     instance: [u8; 16],
+    static_key: StaticKey,
     sessions: Slab<SessionState>,
     routes: KeyTable,
     peers: KeyTable,
@@ -197,10 +198,12 @@ impl Endpoint {
         config.validate()?;
         let limits = config.limits;
         let mut rng = Rng::new(&seed, &config.identity, config.shard.index);
+        let static_key = StaticKey::new(&config.identity, config.crypto);
         let sessions = limits.sessions;
         Ok(Self {
             now,
             instance: rng.array(),
+            static_key,
             sessions: Slab::new(sessions),
             routes: KeyTable::new(routes(&limits), &rng.array()),
             peers: KeyTable::new(sessions, &rng.array()),

@@ -115,7 +115,7 @@ impl Endpoint {
         received: usize,
     ) -> Result<Outcome, DropReason> {
         let seed = self.rng.array();
-        let mut noise = Noise::new(Role::Responder, &self.config.identity, self.config.crypto, VERSION, seed);
+        let mut noise = Noise::new(Role::Responder, &self.static_key, VERSION, seed);
         let mut payload = [0; MIN_DATAGRAM as usize];
         let len = packet.message().len().checked_sub(NOISE_OVERHEAD[0]).ok_or(DropReason::Malformed)?;
         let payload = payload.get_mut(..len).ok_or(DropReason::Malformed)?;
@@ -196,8 +196,14 @@ impl Endpoint {
         if packet.source() != handshake.ids.initiator || hello::lists(&params) != handshake.lists {
             return None;
         }
-        let introduction =
-            hello::introduction(&self.config, &params, HandshakeKind::Finish, handshake.ids, static_key)?;
+        let introduction = hello::introduction(
+            &self.config,
+            &params,
+            HandshakeKind::Finish,
+            handshake.ids,
+            static_key,
+            None,
+        )?;
         let Introduction { peer, instance, parameters, choice } = introduction;
         if hello::choose(&self.config, &params) != Ok(choice) {
             return None;

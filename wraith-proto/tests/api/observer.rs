@@ -1,9 +1,9 @@
 //! What a passive observer can compute, and that it opens nothing.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use blake2::{Blake2s256, Digest};
-use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite};
+use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite, X25519Key};
 use wraith_proto::wire::{
     FinishPacket, HandshakeKind, InitPacket, PACKET_HEADER_LEN, PacketHeader, ProtectedPacket,
     ResponsePacket, apply_mask, expand_number,
@@ -17,7 +17,7 @@ const SUITE: Suite = Suite::XChaCha20Poly1305;
 /// Real cryptography that tells the test its secrets.
 #[derive(Debug, Default)]
 struct Spy {
-    agreements: Mutex<Vec<[u8; 32]>>,
+    agreements: Arc<Mutex<Vec<[u8; 32]>>>,
     keys: Mutex<Vec<([u8; 32], [u8; 16])>>,
 }
 
@@ -35,14 +35,26 @@ impl CryptoProvider for Spy {
         RustCrypto.header_key(suite, key)
     }
 
-    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
-        let shared = RustCrypto.x25519(secret, public);
-        self.agreements.lock().expect("one thread").push(shared);
-        shared
+    fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
+        Box::new(SpiedKey { key: RustCrypto.x25519_key(secret), agreements: Arc::clone(&self.agreements) })
+    }
+}
+
+/// A secret that tells what it agrees on.
+struct SpiedKey {
+    key: Box<dyn X25519Key>,
+    agreements: Arc<Mutex<Vec<[u8; 32]>>>,
+}
+
+impl X25519Key for SpiedKey {
+    fn public(&self) -> [u8; 32] {
+        self.key.public()
     }
 
-    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
-        RustCrypto.x25519_base(secret)
+    fn agree(&self, public: &[u8; 32]) -> [u8; 32] {
+        let shared = self.key.agree(public);
+        self.agreements.lock().expect("one thread").push(shared);
+        shared
     }
 }
 

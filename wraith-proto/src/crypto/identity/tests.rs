@@ -76,6 +76,19 @@ fn encodings_that_are_not_canonical_are_refused() {
 }
 
 #[test]
+fn coordinates_are_canonical_up_to_the_prime_with_either_sign() {
+    // PROTO §3.2
+    for sign in [false, true] {
+        for low in 0..=0xff {
+            assert_eq!(is_canonical(encoding(low, 0xff, 0x7f, sign)), low < 0xed, "{low:#x}");
+            for smaller in [encoding(low, 0xfe, 0x7f, sign), encoding(low, 0xff, 0x7e, sign)] {
+                assert!(is_canonical(smaller), "{low:#x}");
+            }
+        }
+    }
+}
+
+#[test]
 fn of_sixteen_points_with_one_secret_only_two_are_names() {
     // PROTO §3.2
     let a = point(PUBLIC);

@@ -5,7 +5,7 @@ use super::*;
 use crate::crypto::RustCrypto;
 
 fn resolver(seed: u8) -> Resolver {
-    Resolver::new(&RustCrypto, [seed; 32])
+    Resolver::new(&RustCrypto, None, [seed; 32])
 }
 
 fn dh(seed: u8) -> Box<dyn Dh> {
@@ -93,6 +93,29 @@ fn both_ends_of_an_x25519_exchange_agree() {
 }
 
 #[test]
+fn a_prepared_static_key_stands_in_for_the_bytes_that_snow_sets() {
+    let key = RustCrypto.x25519_key(&[9; 32]);
+    let (public, peer) = (key.public(), RustCrypto.x25519_base(&[8; 32]));
+    let shared = key.agree(&peer);
+    let resolver = Resolver::new(&RustCrypto, Some(key.into()), [0; 32]);
+    let mut dh = resolver.resolve_dh(&DHChoice::Curve25519).unwrap();
+    dh.set(&[0; 32]);
+    let mut out = [0; 32];
+    dh.dh(&peer, &mut out).unwrap();
+    assert_eq!((dh.pubkey(), out), (&public[..], shared));
+    // An ephemeral key of the same handshake is another.
+    let mut dh = resolver.resolve_dh(&DHChoice::Curve25519).unwrap();
+    dh.generate(&mut *resolver.resolve_rng().unwrap()).unwrap();
+    assert_ne!(dh.pubkey(), public);
+}
+
+#[test]
+fn a_key_that_was_never_set_agrees_on_nothing() {
+    let dh = resolver(0).resolve_dh(&DHChoice::Curve25519).unwrap();
+    assert!(dh.dh(&RustCrypto.x25519_base(&[8; 32]), &mut [0; 32]).is_err());
+}
+
+#[test]
 fn an_all_zero_x25519_result_is_an_error() {
     // PROTO §3.3: every u of small order, in every encoding of 32 bytes.
     let small = [
@@ -120,11 +143,11 @@ fn ephemeral_keys_follow_the_seed_and_differ_from_one_another() {
     let mut rng = resolver.resolve_rng().unwrap();
     let mut dh = resolver.resolve_dh(&DHChoice::Curve25519).unwrap();
     dh.generate(&mut *rng).unwrap();
-    let first: [u8; 32] = dh.privkey().try_into().unwrap();
+    let first = dh.pubkey().to_vec();
     dh.generate(&mut *rng).unwrap();
-    assert_ne!(dh.privkey(), first);
-    assert_eq!(super::tests::dh(5).privkey(), first);
-    assert_ne!(super::tests::dh(6).privkey(), first);
+    assert_ne!(dh.pubkey(), first);
+    assert_eq!(super::tests::dh(5).pubkey(), first);
+    assert_ne!(super::tests::dh(6).pubkey(), first);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::super::Budget;
 use super::super::hello::{self, Choice, Ids};
 use super::*;
 use crate::config::{Config, Peer};
-use crate::crypto::{Identity, Suite, finish_mac};
+use crate::crypto::{Identity, StaticKey, Suite, finish_mac};
 use crate::error::DropReason;
 use crate::event::{Event, Outcome};
 use crate::meta::{RxMeta, Via};
@@ -53,8 +53,8 @@ struct Liar {
 
 impl Liar {
     fn new(role: Role, config: Config, identity: u8) -> Self {
-        let identity = Identity::from_seed([identity; 32]);
-        let noise = Noise::new(role, &identity, &crate::crypto::RustCrypto, VERSION, [77; 32]);
+        let key = StaticKey::new(&Identity::from_seed([identity; 32]), &crate::crypto::RustCrypto);
+        let noise = Noise::new(role, &key, VERSION, [77; 32]);
         let ids = Ids { initiator: ConnectionId([1; 8]), responder: ConnectionId([2; 8]) };
         Self { config, noise, ids }
     }
