@@ -1,0 +1,199 @@
+//! The whole handshake of both ends in memory, and what it consists of.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::mem;
+use std::sync::Mutex;
+
+use criterion::{BatchSize, Criterion};
+use wraith_benches::{Duo, providers};
+use wraith_proto::crypto::{CryptoProvider, HeaderKey, Identity, KeyMaterial, PacketKey, Suite};
+use wraith_proto::wire::Handshake;
+use wraith_proto::{Config, Limits};
+
+use crate::noise::{Payloads, symmetric_operations};
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    for (name, provider) in providers() {
+        whole(criterion, name, provider);
+    }
+    parts(criterion);
+}
+
+fn duo(crypto: &'static dyn CryptoProvider) -> Duo {
+    let change = |config: &mut Config| {
+        config.crypto = crypto;
+        config.limits = Limits::embedded();
+        config.transport.max_datagram = config.transport.min_datagram;
+    };
+    Duo::new(change, 16)
+}
+
+fn whole(criterion: &mut Criterion, name: &str, provider: &'static dyn CryptoProvider) {
+    let mut group = criterion.benchmark_group(format!("handshake/{name}"));
+    group.bench_function("whole", |bencher| {
+        bencher.iter_batched(|| duo(provider), connected, BatchSize::SmallInput);
+    });
+
+    let remembering: &Remembering = Box::leak(Box::new(Remembering::new(provider)));
+    connected(duo(remembering));
+    let (calls, known) = (remembering.take_calls(), remembering.known());
+    group.bench_function(format!("dh_{}_operations", calls.len()), |bencher| {
+        bencher.iter(|| calls.iter().for_each(|call| _ = black_box(call.perform(provider))));
+    });
+    group.bench_function("without_dh", |bencher| {
+        bencher.iter_batched(
+            || {
+                remembering.take_calls();
+                duo(remembering)
+            },
+            connected,
+            BatchSize::SmallInput,
+        );
+    });
+    assert_eq!(remembering.known(), known, "each handshake is the same");
+    let suite = provider.suites()[0];
+    group.bench_function("packet_keys", |bencher| {
+        bencher.iter(|| {
+            let material = KeyMaterial { key: [1; 32], prefix: [2; 16] };
+            [(); 4].map(|()| {
+                (provider.key(suite, black_box(&material)), provider.header_key(suite, black_box(&[3; 32])))
+            })
+        });
+    });
+}
+
+/// What does not depend on the provider; each benchmark is the sum of both ends.
+fn parts(criterion: &mut Criterion) {
+    let (mut duo, peer) = (duo(providers()[0].1), Identity::from_seed([2; 32]).peer_id());
+    let payloads = payloads(&mut duo);
+    let mut group = criterion.benchmark_group("handshake/parts");
+    // The pinned identity before the dial, and the peer's at each end (PROTO §3.2).
+    group.bench_function("peer_id_checks", |bencher| {
+        bencher.iter(|| [(); 3].map(|()| black_box(peer).validate()));
+    });
+    group.bench_function("static_keys", |bencher| {
+        bencher.iter(|| [[1; 32], [2; 32]].map(|seed| Identity::from_seed(black_box(seed))));
+    });
+    group.bench_function("noise_hashing", |bencher| {
+        bencher.iter(|| [(); 2].map(|()| symmetric_operations(black_box(payloads))));
+    });
+    group.bench_function("key_schedule", |bencher| {
+        bencher.iter(|| [(); 2].map(|()| key_schedule(black_box(&[1; 32]), payloads[2])));
+    });
+}
+
+fn connected(mut duo: Duo) -> Duo {
+    duo.connect();
+    let stats = duo.right.endpoint.stats();
+    assert_eq!((stats.cookies_sent, stats.dropped()), (0, 0), "the shortest handshake");
+    duo
+}
+
+/// Lengths of the Noise payloads of a handshake.
+fn payloads(duo: &mut Duo) -> Payloads {
+    let mut lengths = [0; 3];
+    duo.dial().expect("a free session");
+    while lengths.contains(&0) {
+        duo.carry_seen(|datagram| {
+            // What a message has besides its payload: e; e, s and two tags; s and two tags.
+            match Handshake::parse(datagram) {
+                Ok(Handshake::Init(init)) => lengths[0] = init.message().len() - 32,
+                Ok(Handshake::Response(response)) => lengths[1] = response.message().len() - 96,
+                Ok(Handshake::Finish(finish)) => lengths[2] = finish.message().len() - 64,
+                _ => {}
+            }
+        });
+    }
+    lengths
+}
+
+/// What one end derives with BLAKE3 (`PROTO §3.5`, `§3.6`, `§4.2`); the third message has about `payload` bytes.
+fn key_schedule(secret: &[u8; 32], payload: usize) -> [u8; 32] {
+    let finish = blake3::derive_key("WRAITH v1 finish mac", &[*secret; 2].concat());
+    let mac = blake3::keyed_hash(&finish, &vec![0; payload]);
+    let root = blake3::derive_key("WRAITH v1 session root", &[*secret, finish, *mac.as_bytes()].concat());
+    let mut last = root;
+    for context in ["WRAITH v1 nonce prefix", "WRAITH v1 packet key", "WRAITH v1 header protection"] {
+        for direction in 0..2 {
+            let mut material = [direction; 39];
+            material[..32].copy_from_slice(&root);
+            last = blake3::derive_key(context, black_box(&material));
+        }
+    }
+    last
+}
+
+/// Remembers results of X25519, so that an equal handshake costs none.
+#[derive(Debug)]
+struct Remembering {
+    provider: &'static dyn CryptoProvider,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default, Debug)]
+struct Memory {
+    results: HashMap<DhCall, [u8; 32]>,
+    /// Every call, those with a known result too.
+    calls: Vec<DhCall>,
+}
+
+/// One operation: with the base point unless there is a public key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct DhCall {
+    secret: [u8; 32],
+    public: Option<[u8; 32]>,
+}
+
+impl DhCall {
+    fn perform(&self, provider: &dyn CryptoProvider) -> [u8; 32] {
+        match &self.public {
+            Some(public) => provider.x25519(&self.secret, public),
+            None => provider.x25519_base(&self.secret),
+        }
+    }
+}
+
+impl Remembering {
+    fn new(provider: &'static dyn CryptoProvider) -> Self {
+        Self { provider, memory: Mutex::default() }
+    }
+
+    /// The calls since this was asked last, in order.
+    fn take_calls(&self) -> Vec<DhCall> {
+        mem::take(&mut self.memory.lock().expect("nobody panicked").calls)
+    }
+
+    /// Results that are known.
+    fn known(&self) -> usize {
+        self.memory.lock().expect("nobody panicked").results.len()
+    }
+
+    fn recall(&self, call: DhCall) -> [u8; 32] {
+        let Memory { results, calls } = &mut *self.memory.lock().expect("nobody panicked");
+        calls.push(call);
+        *results.entry(call).or_insert_with(|| call.perform(self.provider))
+    }
+}
+
+impl CryptoProvider for Remembering {
+    fn suites(&self) -> &[Suite] {
+        self.provider.suites()
+    }
+
+    fn key(&self, suite: Suite, material: &KeyMaterial) -> Box<dyn PacketKey> {
+        self.provider.key(suite, material)
+    }
+
+    fn header_key(&self, suite: Suite, key: &[u8; 32]) -> Box<dyn HeaderKey> {
+        self.provider.header_key(suite, key)
+    }
+
+    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
+        self.recall(DhCall { secret: *secret, public: Some(*public) })
+    }
+
+    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
+        self.recall(DhCall { secret: *secret, public: None })
+    }
+}

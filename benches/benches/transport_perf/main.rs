@@ -1,0 +1,15 @@
+//! The transport in levels: 0 is pure computation, 1 the protocol in memory, both without a system call.
+//!
+//! `cargo bench --bench transport_perf -- "level0/"`.
+
+mod level0;
+mod level1;
+#[path = "../support.rs"]
+mod support;
+
+fn main() {
+    let mut criterion = support::criterion("transport_perf");
+    level0::benches(&mut criterion);
+    level1::benches(&mut criterion);
+    criterion.final_summary();
+}
