@@ -4,9 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod duo;
+mod lane;
 mod machine;
 mod providers;
 
 pub use duo::{Arena, Duo, End};
+pub use lane::{BATCH, Lane, Step};
 pub use machine::Machine;
 pub use providers::{Provider, default_provider, providers, slug};

@@ -1,9 +1,10 @@
-//! The transport in levels: 0 is pure computation, 1 the protocol in memory, both without a system call.
+//! The transport in levels: 0 is pure computation, 1 the protocol in memory, 2 system calls on loopback.
 //!
 //! `cargo bench --bench transport_perf -- "level0/"`.
 
 mod level0;
 mod level1;
+mod level2;
 #[path = "../support.rs"]
 mod support;
 
@@ -11,5 +12,6 @@ fn main() {
     let mut criterion = support::criterion("transport_perf");
     level0::benches(&mut criterion);
     level1::benches(&mut criterion);
+    level2::benches(&mut criterion);
     criterion.final_summary();
 }
