@@ -48,11 +48,15 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Unreliable datagrams in packets of `packet` bytes.
-    pub fn datagrams(crypto: &'static dyn CryptoProvider, packet: u16) -> Self {
+    /// Unreliable datagrams in packets of `packet` bytes, protected by one of these suites.
+    ///
+    /// # Panics
+    /// If the provider has none of them.
+    pub fn datagrams(crypto: &'static dyn CryptoProvider, suites: &'static [Suite], packet: u16) -> Self {
         let mut duo = Duo::new(
             |config| {
                 config.crypto = crypto;
+                config.transport.suites = suites;
                 config.transport = config.transport.with_min_datagram(packet).with_max_datagram(packet);
             },
             BATCH,
@@ -65,21 +69,19 @@ impl Lane {
     }
 
     /// A stream without end in packets of `packet` bytes, its data lent from where they lie or copied.
-    pub fn stream(crypto: &'static dyn CryptoProvider, packet: u16, lends: bool) -> Self {
-        let mut lane = Self::datagrams(crypto, packet);
+    ///
+    /// # Panics
+    /// As [`datagrams`](Self::datagrams).
+    pub fn stream(
+        crypto: &'static dyn CryptoProvider,
+        suites: &'static [Suite],
+        packet: u16,
+        lends: bool,
+    ) -> Self {
+        let mut lane = Self::datagrams(crypto, suites, packet);
         lane.duo.left.open_endless_stream(lends);
         lane.streams = true;
         lane
-    }
-
-    /// What the two ends agreed on.
-    ///
-    /// # Panics
-    /// If the session is over.
-    pub fn suite(&mut self) -> Suite {
-        let left = &mut self.duo.left;
-        let session = left.session.and_then(|session| left.endpoint.session(session));
-        session.and_then(|session| session.suite()).expect("the session is connected")
     }
 
     /// Sends as many packets as leave in one turn, and has them acknowledged; calls `done` behind each step.

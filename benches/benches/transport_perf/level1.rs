@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use criterion::{Criterion, Throughput};
 use wraith_benches::{Arena, BATCH, Lane, Step, providers, slug};
-use wraith_proto::crypto::CryptoProvider;
+use wraith_proto::crypto::{CryptoProvider, Suite};
 use wraith_proto::{Ecn, TxMeta, TxQueue, Via};
 use wraith_sim::Transparent;
 
@@ -16,18 +16,23 @@ use wraith_sim::Transparent;
 const PACKET: u16 = 1364;
 
 pub(crate) fn benches(criterion: &mut Criterion) {
-    packets(criterion, "none", Transparent::ACCEPT_ANY);
+    packets(criterion, "none", Transparent::ACCEPT_ANY, &[]);
     for (name, provider) in providers() {
-        packets(criterion, name, provider);
+        for suites in provider.suites().chunks(1) {
+            packets(criterion, &format!("{}/{name}", slug(suites[0])), provider, suites);
+        }
     }
     hand_over(criterion);
 }
 
-/// Datagrams, whole and step by step, and streams; with the suite that two such ends agree on. Without a cipher
-/// what is left is the protocol.
-fn packets(criterion: &mut Criterion, name: &str, crypto: &'static dyn CryptoProvider) {
-    let mut lane = Lane::datagrams(crypto, PACKET);
-    let name = if name == "none" { name.to_owned() } else { format!("{}/{name}", slug(lane.suite())) };
+/// Datagrams, whole and step by step, and streams. Without a cipher what is left is the protocol.
+fn packets(
+    criterion: &mut Criterion,
+    name: &str,
+    crypto: &'static dyn CryptoProvider,
+    suites: &'static [Suite],
+) {
+    let mut lane = Lane::datagrams(crypto, suites, PACKET);
     let mut group = criterion.benchmark_group(format!("level1/datagram_{PACKET}/{name}"));
     group.throughput(Throughput::Bytes(PACKET.into()));
     group.bench_function("whole", |bencher| bencher.iter_custom(|packets| lane.whole(packets)));
@@ -38,7 +43,7 @@ fn packets(criterion: &mut Criterion, name: &str, crypto: &'static dyn CryptoPro
     let mut group = criterion.benchmark_group(format!("level1/stream_{PACKET}/{name}"));
     group.throughput(Throughput::Bytes(PACKET.into()));
     for (name, lends) in [("fill", false), ("lend", true)] {
-        let mut lane = Lane::stream(crypto, PACKET, lends);
+        let mut lane = Lane::stream(crypto, suites, PACKET, lends);
         group.bench_function(name, |bencher| bencher.iter_custom(|packets| lane.whole(packets)));
     }
 }
