@@ -1,7 +1,7 @@
 //! What a case is given.
 
 use wraith_drivers::Driver;
-use wraith_sim::Rng;
+use wraith_sim::{Rng, alloc};
 
 use crate::case::{Claim, Outcome, Verdict};
 use crate::harness::{Harness, Link};
@@ -34,6 +34,11 @@ impl Context {
         }
     }
 
+    /// A random length from 1 to `longest`.
+    pub(crate) fn len(&mut self, longest: usize) -> usize {
+        1 + self.rng.below(longest as u64) as usize
+    }
+
     /// A datagram of random bytes.
     pub(crate) fn datagram(&mut self, len: usize) -> Vec<u8> {
         let mut data = vec![0; len];
@@ -45,4 +50,15 @@ impl Context {
     pub(crate) fn datagrams(&mut self, lens: impl IntoIterator<Item = usize>) -> Vec<Vec<u8>> {
         lens.into_iter().map(|len| self.datagram(len)).collect()
     }
+}
+
+/// Ends the case unless the test binary counts its allocations.
+pub(crate) fn must_count() -> Outcome {
+    let before = alloc::counts();
+    drop(std::hint::black_box(Box::new(0_u64)));
+    if alloc::counts() == before {
+        let reason = "nothing counts allocations: this binary lacks counting_allocator!()";
+        return Err(Verdict::Unavailable(reason.to_owned()));
+    }
+    Ok(())
 }

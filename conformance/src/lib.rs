@@ -26,7 +26,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Claims stand in the driver's [`Caps`]. A claim that does not hold fails; what is not claimed is reported as
+//! The traits behind the harness are claims: `suite!(Mine: Park + Pollable)` adds their cases. Other claims stand in
+//! the driver's [`Caps`]. A claim that does not hold fails; what is not claimed is reported as
 //! [`Verdict::NotClaimed`], and what cannot be tested here as [`Verdict::Unavailable`], never as passed.
 //!
 //! [`peer`] is a second implementation of the wire protocol, written from `docs/PROTOCOL.md` alone.
@@ -49,6 +50,8 @@ mod wire;
 pub use case::{Case, Claim, Level, Verdict};
 pub use cases::cases;
 pub use harness::{Harness, Link, Memory, Pair, Setup};
+#[cfg(feature = "mio")]
+pub use harness::{Mio, MioIpv6};
 pub use options::{Budget, Options};
 pub use suite::{Report, Suite, run, run_case};
 

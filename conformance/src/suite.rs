@@ -6,7 +6,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use wraith_drivers::{Caps, Driver};
+#[cfg(unix)]
+use wraith_drivers::Pollable;
+use wraith_drivers::{Caps, Driver, Park};
 
 use crate::case::{Case, Outcome, Verdict};
 use crate::cases;
@@ -48,6 +50,27 @@ impl<H: Harness> Suite<H> {
     /// The cases of every driver.
     pub fn new() -> Self {
         Self { runnable: cases::driver::<H>(), harness: PhantomData }
+    }
+
+    /// Adds the cases of drivers that park a thread; some move one end to another thread.
+    #[must_use]
+    pub fn park(mut self) -> Self
+    where
+        H::Driver: Park + Send,
+    {
+        self.runnable.extend(cases::park::<H>());
+        self
+    }
+
+    /// Adds the cases of drivers that nest in another loop.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn pollable(mut self) -> Self
+    where
+        H::Driver: Pollable,
+    {
+        self.runnable.extend(cases::pollable::<H>());
+        self
     }
 
     /// Runs the case named `id`.

@@ -8,12 +8,30 @@ use crate::suite::Suite;
 
 /// Writes one `#[test]` for each case, in a module for each group: `rx`, `tx`, `time`, `park` and so on.
 ///
-/// Several suites go into modules of their own. The environment is read as by [`Options::from_env`].
+/// `suite!(H)` runs the cases of every driver, `suite!(H: Park)` those of drivers that park a thread as well, and
+/// `suite!(H: Park + Pollable)` also those of drivers that nest in another loop. Several suites go into modules of
+/// their own. The environment is read as by [`Options::from_env`].
 #[macro_export]
 macro_rules! suite {
     ($harness:ty) => {
         $crate::suite!(@suite $harness, []);
         $crate::__driver_cases! { $crate::__tests }
+    };
+    ($harness:ty: Park) => {
+        $crate::suite!(@suite $harness, [.park()]);
+        $crate::__driver_cases! { $crate::__tests }
+        $crate::__park_cases! { $crate::__tests }
+    };
+    ($harness:ty: Pollable) => {
+        $crate::suite!(@suite $harness, [.pollable()]);
+        $crate::__driver_cases! { $crate::__tests }
+        $crate::__pollable_cases! { $crate::__tests }
+    };
+    ($harness:ty: Park + Pollable) => {
+        $crate::suite!(@suite $harness, [.park().pollable()]);
+        $crate::__driver_cases! { $crate::__tests }
+        $crate::__park_cases! { $crate::__tests }
+        $crate::__pollable_cases! { $crate::__tests }
     };
     (@suite $harness:ty, [$($claims:tt)*]) => {
         #[cfg(test)]

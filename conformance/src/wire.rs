@@ -21,7 +21,7 @@ pub(crate) struct Wire<D> {
 pub(crate) struct End<D> {
     pub(crate) driver: D,
     pub(crate) tally: Tally,
-    patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 /// Sums over all reports of an end.
@@ -131,6 +131,23 @@ impl<D: Driver> Wire<D> {
             }
         }
         Ok(())
+    }
+
+    /// Flushes left and receives at right until nothing is in flight and nothing arrives, whatever that is.
+    pub(crate) fn drain(&mut self) -> Outcome {
+        let mut waiting = self.waiting();
+        loop {
+            let in_flight = self.left.flush()?.in_flight;
+            let mut arrivals = Vec::new();
+            self.right.recv(BUDGET, &mut arrivals)?;
+            if in_flight == 0 && arrivals.is_empty() {
+                rest();
+                if self.right.recv(BUDGET, &mut arrivals)?.datagrams == 0 {
+                    return Ok(());
+                }
+            }
+            waiting.check(|| format!("all but {in_flight} datagrams left"))?;
+        }
     }
 
     /// Checks that nothing but one last datagram arrives, which arrives behind everything else.

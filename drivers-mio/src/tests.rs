@@ -23,6 +23,7 @@ fn flush_failing(driver: &mut MioDriver, code: i32) {
     driver.note_flush().unwrap();
 }
 
+/// `DRV §6.9, §7.3`
 #[test]
 fn room_in_the_socket_ends_the_park_of_a_driver_that_keeps_a_tail() {
     let mut left = bind();
@@ -40,6 +41,7 @@ fn room_in_the_socket_ends_the_park_of_a_driver_that_keeps_a_tail() {
     }
 }
 
+/// `DRV §6.9, §7.3`
 #[test]
 fn missing_memory_ends_a_park_after_a_moment_and_no_sooner() {
     let mut left = bind();
@@ -64,6 +66,7 @@ fn an_early_deadline_comes_before_the_moment_of_a_retry() {
     assert_eq!(left.park(Some(now)).unwrap(), Wake::Deadline);
 }
 
+/// `DRV §1.2`
 #[test]
 fn a_device_that_refuses_segmentation_is_noted_in_the_caps() {
     let mut left = bind();
@@ -85,6 +88,7 @@ fn a_device_that_refuses_segmentation_is_noted_in_the_caps() {
     assert_eq!((caps.mode, caps.tx_segments, caps.limited_by), (Mode::Syscall, 1, Some(Limit::Device)));
 }
 
+/// `DRV §2.11`
 #[test]
 #[cfg(target_os = "linux")]
 fn a_port_that_refuses_is_no_error_even_where_the_system_reports_it() {

@@ -26,6 +26,7 @@ fn batches(segments: &mut Segments, lens: &[usize]) -> Vec<(usize, usize)> {
     taken
 }
 
+/// `DRV §3.9`
 #[test]
 fn equal_datagrams_form_one_batch_and_a_shorter_one_ends_it() {
     let mut segments = Segments::new(64, 65_507);
@@ -33,6 +34,7 @@ fn equal_datagrams_form_one_batch_and_a_shorter_one_ends_it() {
     assert_eq!(batches(&mut segments, &[700, 700, 699, 699]), [(2099, 700), (699, 699)]);
 }
 
+/// `DRV §3.9`
 #[test]
 fn a_longer_datagram_starts_a_batch() {
     let mut segments = Segments::new(64, 65_507);
@@ -45,6 +47,7 @@ fn an_empty_datagram_travels_alone() {
     assert_eq!(batches(&mut segments, &[5, 0, 0, 5]), [(5, 5), (0, 0), (0, 0), (5, 5)]);
 }
 
+/// `DRV §3.10`
 #[test]
 fn a_batch_holds_at_most_the_given_number_of_segments() {
     let mut segments = Segments::new(3, 65_507);
@@ -53,6 +56,7 @@ fn a_batch_holds_at_most_the_given_number_of_segments() {
     assert_eq!(batches(&mut single, &[10, 10]), [(10, 10), (10, 10)]);
 }
 
+/// `DRV §3.10`
 #[test]
 fn a_batch_holds_at_most_the_given_number_of_bytes() {
     let mut segments = Segments::new(64, 65_507);
@@ -62,6 +66,7 @@ fn a_batch_holds_at_most_the_given_number_of_bytes() {
     assert_eq!(batches(&mut segments, &[65_527, 1]), [(65_527, 65_527), (1, 1)]);
 }
 
+/// `DRV §3.9`
 #[test]
 fn datagrams_with_different_meta_never_share_a_batch() {
     let mut segments = Segments::new(64, 65_507);

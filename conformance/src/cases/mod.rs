@@ -1,9 +1,20 @@
 //! The cases: one function each, in a module for each group.
 
+mod accounting;
 mod list;
+mod park;
+#[cfg(unix)]
+mod poll;
 mod rx;
+mod soak;
+mod time;
+mod tx;
 
 use std::sync::LazyLock;
+
+use wraith_drivers::Park;
+#[cfg(unix)]
+use wraith_drivers::Pollable;
 
 use crate::case::{Case, Claim, Level};
 use crate::harness::Harness;
@@ -34,11 +45,27 @@ macro_rules! runnable {
 
 /// Every case, in the order of running.
 pub fn cases() -> &'static [Case] {
-    static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| crate::__driver_cases! { list });
+    static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+        let driver: Vec<Case> = crate::__driver_cases! { list };
+        let park = crate::__park_cases! { list };
+        let pollable = crate::__pollable_cases! { list };
+        [driver, park, pollable].concat()
+    });
     &CASES
 }
 
 /// The cases of every driver.
 pub(crate) fn driver<H: Harness>() -> Vec<Runnable> {
     crate::__driver_cases! { runnable }
+}
+
+/// The cases of drivers that park a thread.
+pub(crate) fn park<H: Harness<Driver: Park + Send>>() -> Vec<Runnable> {
+    crate::__park_cases! { runnable }
+}
+
+/// The cases of drivers that nest in another loop.
+#[cfg(unix)]
+pub(crate) fn pollable<H: Harness<Driver: Pollable>>() -> Vec<Runnable> {
+    crate::__pollable_cases! { runnable }
 }

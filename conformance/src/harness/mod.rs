@@ -1,6 +1,8 @@
 //! Where the two ends of a case come from.
 
 mod memory;
+#[cfg(feature = "mio")]
+mod mio;
 
 use std::any::Any;
 use std::fmt;
@@ -8,6 +10,8 @@ use std::fmt;
 use wraith_drivers::Driver;
 
 pub use memory::Memory;
+#[cfg(feature = "mio")]
+pub use mio::{Mio, MioIpv6};
 
 /// Makes pairs of drivers: all that the suite has to know of one.
 pub trait Harness: 'static {

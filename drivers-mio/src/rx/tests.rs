@@ -49,6 +49,7 @@ fn never(_: &mut [IoSliceMut<'_>], _: &mut [RecvMeta]) -> io::Result<usize> {
     panic!("the kept datagrams come first");
 }
 
+/// `DRV §2.2`
 #[test]
 fn a_joined_buffer_is_lent_datagram_by_datagram_and_the_last_may_be_shorter() {
     let mut rx = Rx::new(1000);
@@ -59,6 +60,7 @@ fn a_joined_buffer_is_lent_datagram_by_datagram_and_the_last_may_be_shorter() {
     assert_eq!(report, RxReport { datagrams: 6, truncated: 0, budget_hit: false });
 }
 
+/// `DRV §2.2, §2.5`
 #[test]
 fn a_budget_of_one_takes_a_joined_buffer_apart_over_several_calls() {
     let mut rx = Rx::new(1000);
@@ -85,6 +87,7 @@ fn a_budget_of_nothing_lends_nothing_and_says_so() {
     assert_eq!(report, RxReport { budget_hit: true, ..RxReport::default() });
 }
 
+/// `DRV §2.7`
 #[test]
 fn a_datagram_longer_than_a_slot_is_counted_and_not_lent() {
     let mut rx = Rx::new(100);
@@ -102,6 +105,7 @@ fn an_empty_datagram_is_lent() {
     assert_eq!(report.datagrams, 1);
 }
 
+/// `DRV §2.11`
 #[test]
 fn errors_that_other_hosts_cause_are_passed_over() {
     let mut rx = Rx::new(100);

@@ -56,6 +56,7 @@ fn report(sent: usize, dropped: usize, in_flight: usize, syscalls: usize) -> TxR
     TxReport { sent, dropped, in_flight, syscalls }
 }
 
+/// `DRV §3.9, §4.5`
 #[test]
 fn equal_datagrams_leave_in_one_call_and_come_apart_at_the_segment_size() {
     let mut tx = Tx::new(1 << 16, 64);
@@ -70,6 +71,7 @@ fn equal_datagrams_leave_in_one_call_and_come_apart_at_the_segment_size() {
     assert_eq!(wire.taken[2].len(), 60);
 }
 
+/// `DRV §3.13, §4.1`
 #[test]
 fn a_full_socket_keeps_the_tail_for_the_next_flush() {
     let mut tx = Tx::new(1 << 16, 64);
@@ -87,6 +89,7 @@ fn a_full_socket_keeps_the_tail_for_the_next_flush() {
     assert_eq!(wire.tags(), [1, 1, 2, 2, 3, 3, 4, 4, 5]);
 }
 
+/// `DRV §3.6`
 #[test]
 fn a_full_arena_lends_nothing_until_the_tail_is_gone() {
     let mut tx = Tx::new(250, 64);
@@ -103,6 +106,7 @@ fn a_full_arena_lends_nothing_until_the_tail_is_gone() {
     assert_eq!(wire.tags(), [1, 2, 3]);
 }
 
+/// `DRV §3.5, §3.6`
 #[test]
 fn a_queue_of_single_datagrams_is_full_at_its_slots() {
     let mut tx = Tx::new(1 << 16, 1);
@@ -113,6 +117,7 @@ fn a_queue_of_single_datagrams_is_full_at_its_slots() {
     assert!(commit(&mut tx, 1, 0, 10));
 }
 
+/// `DRV §3.13`
 #[test]
 fn memory_that_is_missing_for_a_moment_keeps_everything() {
     for code in [libc::ENOBUFS, libc::ENOMEM] {
@@ -126,6 +131,7 @@ fn memory_that_is_missing_for_a_moment_keeps_everything() {
     }
 }
 
+/// `DRV §1.2`
 #[test]
 fn refused_segmentation_sends_every_datagram_alone_and_is_remembered() {
     for code in [libc::EIO, libc::EINVAL] {
@@ -163,6 +169,7 @@ fn a_refusal_that_a_single_datagram_meets_too_is_not_blamed_on_segmentation() {
     assert!(tx.take_refused());
 }
 
+/// `DRV §3.8, §4.1`
 #[test]
 fn a_full_socket_in_the_middle_of_a_split_batch_loses_and_repeats_nothing() {
     let mut tx = Tx::new(1 << 16, 64);
@@ -178,6 +185,7 @@ fn a_full_socket_in_the_middle_of_a_split_batch_loses_and_repeats_nothing() {
     assert_eq!(wire.tags(), [0, 1, 2]);
 }
 
+/// `DRV §3.12, §4.2`
 #[test]
 fn only_the_datagram_that_is_too_long_is_dropped() {
     let mut tx = Tx::new(1 << 16, 64);
@@ -193,6 +201,7 @@ fn only_the_datagram_that_is_too_long_is_dropped() {
     assert!(!tx.take_refused());
 }
 
+/// `DRV §2.11, §4.2`
 #[test]
 fn an_earlier_datagrams_error_costs_a_call_and_no_datagram() {
     let mut tx = Tx::new(1 << 16, 64);
@@ -209,6 +218,7 @@ fn an_earlier_datagrams_error_costs_a_call_and_no_datagram() {
     assert_eq!(wire.tags(), [1]);
 }
 
+/// `DRV §3.12`
 #[test]
 fn what_has_no_route_is_dropped_as_a_whole_and_counted() {
     for code in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EAFNOSUPPORT] {
@@ -238,6 +248,7 @@ fn an_empty_datagram_is_sent_or_counted() {
     assert_eq!(flush(&mut tx, &mut wire), report(Segments::BATCHES, 1, 0, Segments::BATCHES));
 }
 
+/// `DRV §3.3, §3.4`
 #[test]
 fn a_reservation_is_reused_until_it_is_committed_and_ends_with_a_flush() {
     let mut tx = Tx::new(1 << 16, 64);

@@ -1,0 +1,176 @@
+//! Long use: nothing is lost, nothing grows, everything comes back.
+
+use std::fs;
+use std::time::Instant as Std;
+
+use wraith_drivers::Driver;
+use wraith_proto::{TxMeta, TxQueue};
+use wraith_sim::alloc;
+
+use crate::case::{Outcome, Verdict, ensure, ensure_eq};
+use crate::context::{Context, must_count};
+use crate::harness::{Harness, Link};
+use crate::wire::{End, Wire};
+
+/// Bytes of each datagram; the first eight are its number.
+const LEN: usize = 1200;
+/// Datagrams that are under way at most.
+const WINDOW: u64 = Link::WINDOW as u64 / 2;
+
+pub(super) fn many_datagrams_cross_both_ways<H: Harness>(context: &mut Context) -> Outcome {
+    let count = context.options.budget.pick(50_000, 1_000_000);
+    let mut wire = context.wire::<H>(Link { tx_slots: 32, ..Link::default() })?;
+    let room = room(&mut wire)?;
+    let mut flow = Flow::default();
+    flow.run(&mut wire, count)?;
+    for end in [&wire.left, &wire.right] {
+        ensure_eq!(end.tally.dropped, 0, "dropped datagrams of {count}");
+    }
+    ensure_eq!(self::room(&mut wire)?, room, "datagrams that find room after {count} each way");
+    Ok(())
+}
+
+pub(super) fn nothing_allocates<H: Harness>(context: &mut Context) -> Outcome {
+    must_count()?;
+    let count = context.options.budget.pick(10_000, 100_000);
+    let mut wire = context.wire::<H>(Link::default())?;
+    let mut flow = Flow::default();
+    flow.run(&mut wire, 2000)?;
+    let (outcome, counts) = alloc::measure(|| flow.run(&mut wire, count));
+    outcome?;
+    ensure_eq!(counts.allocations, 0, "allocations for {count} datagrams each way");
+    Ok(())
+}
+
+pub(super) fn descriptors_come_back<H: Harness>(context: &mut Context) -> Outcome {
+    /// Pairs made and dropped, and more descriptors than other threads open meanwhile.
+    const PAIRS: usize = 200;
+    const OTHERS: usize = PAIRS / 2;
+    let open = || fs::read_dir("/dev/fd").map(Iterator::count);
+    let Ok(before) = open() else {
+        return Err(Verdict::Unavailable("/dev/fd does not list the open descriptors".to_owned()));
+    };
+    for _ in 0..PAIRS {
+        let mut wire = context.wire::<H>(Link { tx_slots: 4, ..Link::default() })?;
+        wire.cross(&context.datagrams([100]))?;
+    }
+    let after = open()?;
+    ensure!(
+        after < before + OTHERS,
+        "{before} descriptors were open before {PAIRS} pairs, {after} behind them"
+    );
+    Ok(())
+}
+
+pub(super) fn memory_comes_back<H: Harness>(context: &mut Context) -> Outcome {
+    const PAIRS: i64 = 20;
+    must_count()?;
+    let pair = |context: &mut Context| -> Outcome {
+        let mut wire = context.wire::<H>(Link { tx_slots: 4, ..Link::default() })?;
+        wire.cross(&context.datagrams([100]))
+    };
+    // What is made once for all of them.
+    pair(context)?;
+    let before = alloc::live_bytes();
+    for _ in 0..PAIRS {
+        pair(context)?;
+    }
+    let kept = alloc::live_bytes() - before;
+    ensure!(kept < 64 * PAIRS, "{kept} bytes were kept of {PAIRS} pairs");
+    Ok(())
+}
+
+pub(super) fn a_driver_is_dropped_with_datagrams_waiting<H: Harness>(context: &mut Context) -> Outcome {
+    let started = Std::now();
+    for flushed in [false, true] {
+        let mut wire = context.wire::<H>(Link { tx_slots: 16, ..Link::default() })?;
+        for _ in 0..3 {
+            wire.commit_all(&context.datagrams([1000, 1000, 10]))?;
+            if flushed {
+                wire.left.flush()?;
+            }
+        }
+        let meta = wire.to_right();
+        ensure!(wire.left.driver.tx().reserve(&meta, 10).is_some(), "no room for a tenth datagram");
+        drop(wire);
+    }
+    let (took, patience) = (started.elapsed(), context.options.patience);
+    ensure!(took < patience, "dropping two pairs took {took:?}");
+    Ok(())
+}
+
+/// Numbered datagrams both ways, without a look at the allocator.
+#[derive(Default)]
+struct Flow {
+    /// Sent and received, from left to right and from right to left.
+    lanes: [(u64, u64); 2],
+}
+
+impl Flow {
+    /// Exchanges `count` more each way.
+    fn run<D: Driver>(&mut self, wire: &mut Wire<D>, count: u64) -> Outcome {
+        let to_right = wire.to_right();
+        let to_left = TxMeta { to: wire.left.driver.local_addr(), ..to_right };
+        let goal = self.lanes[0].1 + count;
+        let mut waiting = wire.waiting();
+        while self.lanes.iter().any(|&(_, received)| received < goal) {
+            let before = self.lanes;
+            for (lane, meta) in [(0, &to_right), (1, &to_left)] {
+                let (sender, receiver) = match lane {
+                    0 => (&mut wire.left, &mut wire.right),
+                    _ => (&mut wire.right, &mut wire.left),
+                };
+                let (sent, received) = &mut self.lanes[lane];
+                send(sender, meta, sent, goal.min(*received + WINDOW))?;
+                receive(receiver, received)?;
+            }
+            if self.lanes == before {
+                waiting.check(|| format!("{before:?} sent and received each way"))?;
+            } else {
+                waiting = wire.waiting();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Commits datagrams up to number `end` and flushes.
+fn send<D: Driver>(end: &mut End<D>, meta: &TxMeta, sent: &mut u64, until: u64) -> Outcome {
+    while *sent < until {
+        let tx = end.driver.tx();
+        let Some(room) = tx.reserve(meta, LEN) else { break };
+        room[8..LEN].fill(*sent as u8);
+        room[..8].copy_from_slice(&sent.to_le_bytes());
+        tx.commit(LEN);
+        end.tally.committed += 1;
+        *sent += 1;
+    }
+    end.flush().map(|_| ())
+}
+
+fn receive<D: Driver>(end: &mut End<D>, received: &mut u64) -> Outcome {
+    let mut wrong = false;
+    end.driver.recv(Link::WINDOW, |_, data| {
+        let number = received.to_le_bytes();
+        let intact = data.len() == LEN
+            && data[..8] == number
+            && data[8] == number[0]
+            && data[8..LEN - 1] == data[9..LEN];
+        wrong |= !intact;
+        *received += 1;
+    })?;
+    ensure!(!wrong, "another datagram than number {received} or one before it");
+    Ok(())
+}
+
+/// Datagrams that find room between two flushes.
+fn room<D: Driver>(wire: &mut Wire<D>) -> Outcome<usize> {
+    const ENOUGH: usize = 1000;
+    let meta = wire.to_right();
+    let before = wire.left.tally.committed;
+    let data = [0; 1472];
+    while wire.left.tally.committed - before < ENOUGH && wire.left.commit(&meta, &data) {}
+    let room = wire.left.tally.committed - before;
+    wire.drain()?;
+    Ok(room)
+}
