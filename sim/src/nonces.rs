@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wraith_proto::crypto::{BadTag, CryptoProvider, HeaderKey, KeyMaterial, PacketKey, Suite};
+use wraith_proto::crypto::{BadTag, CryptoProvider, HeaderKey, KeyMaterial, PacketKey, Suite, X25519Key};
 
 /// Notes every pair of key and packet number that is sealed with.
 #[derive(Debug)]
@@ -59,12 +59,8 @@ impl CryptoProvider for NonceRecorder {
         self.inner.header_key(suite, key)
     }
 
-    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
-        self.inner.x25519(secret, public)
-    }
-
-    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
-        self.inner.x25519_base(secret)
+    fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
+        self.inner.x25519_key(secret)
     }
 }
 

@@ -282,8 +282,8 @@ fn a_handshake_allocates_a_bounded_amount_and_gives_it_back() {
     }
 }
 
-/// Blocks that an epoch makes, both ends together: a key to seal, one to open, and the exchange at each.
-const PER_EPOCH: u64 = 6;
+/// Blocks that an epoch makes, both ends together: a key to seal, one to open, the exchange and its secret at each.
+const PER_EPOCH: u64 = 8;
 
 /// `PROTO §5.13`
 #[test]

@@ -1,13 +1,14 @@
 //! The whole handshake of both ends in memory, and what it consists of.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hint::black_box;
 use std::mem;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use criterion::{BatchSize, Criterion};
 use wraith_benches::{Duo, providers};
-use wraith_proto::crypto::{CryptoProvider, HeaderKey, Identity, KeyMaterial, PacketKey, Suite};
+use wraith_proto::crypto::{CryptoProvider, HeaderKey, Identity, KeyMaterial, PacketKey, Suite, X25519Key};
 use wraith_proto::wire::Handshake;
 use wraith_proto::{Config, Limits};
 
@@ -39,7 +40,7 @@ fn whole(criterion: &mut Criterion, name: &str, provider: &'static dyn CryptoPro
     connected(duo(remembering));
     let (calls, known) = (remembering.take_calls(), remembering.known());
     group.bench_function("dh_operations", |bencher| {
-        bencher.iter(|| calls.iter().for_each(|call| _ = black_box(call.perform(provider))));
+        bencher.iter(|| remembering.repeat(&calls));
     });
     group.bench_function("without_dh", |bencher| {
         bencher.iter_batched(
@@ -125,54 +126,62 @@ fn key_schedule(secret: &[u8; 32], payload: usize) -> [u8; 32] {
 }
 
 /// Remembers results of X25519, so that an equal handshake costs none.
-#[derive(Debug)]
+#[derive(Clone)]
 struct Remembering {
     provider: &'static dyn CryptoProvider,
-    memory: Mutex<Memory>,
+    memory: Arc<Mutex<Memory>>,
 }
 
-#[derive(Default, Debug)]
+#[derive(Default)]
 struct Memory {
+    keys: HashMap<[u8; 32], Arc<dyn X25519Key>>,
     results: HashMap<DhCall, [u8; 32]>,
     /// Every call, those with a known result too.
     calls: Vec<DhCall>,
 }
 
-/// One operation: with the base point unless there is a public key.
+/// One operation: a secret is prepared, or used with a public key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct DhCall {
     secret: [u8; 32],
     public: Option<[u8; 32]>,
 }
 
-impl DhCall {
-    fn perform(&self, provider: &dyn CryptoProvider) -> [u8; 32] {
-        match &self.public {
-            Some(public) => provider.x25519(&self.secret, public),
-            None => provider.x25519_base(&self.secret),
-        }
-    }
-}
-
 impl Remembering {
     fn new(provider: &'static dyn CryptoProvider) -> Self {
-        Self { provider, memory: Mutex::default() }
+        Self { provider, memory: Arc::default() }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().expect("nobody panicked")
     }
 
     /// The calls since this was asked last, in order.
     fn take_calls(&self) -> Vec<DhCall> {
-        mem::take(&mut self.memory.lock().expect("nobody panicked").calls)
+        mem::take(&mut self.memory().calls)
     }
 
-    /// Results that are known.
-    fn known(&self) -> usize {
-        self.memory.lock().expect("nobody panicked").results.len()
+    /// Secrets and results that are known.
+    fn known(&self) -> (usize, usize) {
+        let memory = self.memory();
+        (memory.keys.len(), memory.results.len())
     }
 
-    fn recall(&self, call: DhCall) -> [u8; 32] {
-        let Memory { results, calls } = &mut *self.memory.lock().expect("nobody panicked");
-        calls.push(call);
-        *results.entry(call).or_insert_with(|| call.perform(self.provider))
+    /// Does once more what was done, with secrets as they were prepared then.
+    fn repeat(&self, calls: &[DhCall]) {
+        let keys = &self.memory().keys;
+        for DhCall { secret, public } in calls {
+            match public {
+                None => drop(black_box(self.provider.x25519_key(secret))),
+                Some(public) => _ = black_box(keys[secret].agree(public)),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Remembering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remembering").field("provider", &self.provider).finish_non_exhaustive()
     }
 }
 
@@ -189,11 +198,30 @@ impl CryptoProvider for Remembering {
         self.provider.header_key(suite, key)
     }
 
-    fn x25519(&self, secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
-        self.recall(DhCall { secret: *secret, public: Some(*public) })
+    fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
+        let mut memory = self.memory();
+        memory.calls.push(DhCall { secret: *secret, public: None });
+        let prepare = || self.provider.x25519_key(secret).into();
+        let key = Arc::clone(memory.keys.entry(*secret).or_insert_with(prepare));
+        Box::new(RememberedKey { secret: *secret, key, memory: Arc::clone(&self.memory) })
+    }
+}
+
+struct RememberedKey {
+    secret: [u8; 32],
+    key: Arc<dyn X25519Key>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+impl X25519Key for RememberedKey {
+    fn public(&self) -> [u8; 32] {
+        self.key.public()
     }
 
-    fn x25519_base(&self, secret: &[u8; 32]) -> [u8; 32] {
-        self.recall(DhCall { secret: *secret, public: None })
+    fn agree(&self, public: &[u8; 32]) -> [u8; 32] {
+        let call = DhCall { secret: self.secret, public: Some(*public) };
+        let memory = &mut *self.memory.lock().expect("nobody panicked");
+        memory.calls.push(call);
+        *memory.results.entry(call).or_insert_with(|| self.key.agree(public))
     }
 }

@@ -22,7 +22,8 @@ impl Endpoint {
         if keys.is_spent(number) {
             self.end(index, End::exhausted());
         } else if keys.is_due(number, session.recovery.largest_acked(), self.now, &life) {
-            keys.begin(self.config.crypto, Zeroizing::new(self.rng.array()));
+            let secret = Zeroizing::new(self.rng.array());
+            keys.begin(self.config.crypto, &secret);
             session.control.0 |= Control::KEY_SHARE;
             self.stats.dh_operations += 1;
         }

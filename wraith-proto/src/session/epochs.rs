@@ -5,7 +5,9 @@ use core::time::Duration;
 
 use zeroize::Zeroizing;
 
-use crate::crypto::{CryptoProvider, Direction, HeaderKey, KeyMaterial, PacketKey, Role, Root, Suite};
+use crate::crypto::{
+    CryptoProvider, Direction, HeaderKey, KeyMaterial, PacketKey, Role, Root, Suite, X25519Key,
+};
 use crate::time::Instant;
 use crate::wire::varint;
 
@@ -55,7 +57,7 @@ struct Exchange {
     epoch: u32,
     public: [u8; 32],
     /// Until the peer's share is there.
-    secret: Option<Zeroizing<[u8; 32]>>,
+    secret: Option<Box<dyn X25519Key>>,
     /// The peer has `public`.
     acked: bool,
     theirs: Option<[u8; 32]>,
@@ -99,9 +101,9 @@ impl Keys {
     }
 
     /// Begins the exchange for the next epoch with a fresh `secret` (`PROTO §5.14`).
-    pub(crate) fn begin(&mut self, crypto: &dyn CryptoProvider, secret: Zeroizing<[u8; 32]>) {
-        let public = crypto.x25519_base(&secret);
-        let epoch = self.newest.saturating_add(1);
+    pub(crate) fn begin(&mut self, crypto: &dyn CryptoProvider, secret: &[u8; 32]) {
+        let secret = crypto.x25519_key(secret);
+        let (epoch, public) = (self.newest.saturating_add(1), secret.public());
         let exchange = Exchange { epoch, public, secret: Some(secret), acked: false, theirs: None };
         self.schedule.exchange = Some(Box::new(exchange));
     }
@@ -128,7 +130,7 @@ impl Keys {
             return Err(BadShare);
         }
         if exchange.is_none() {
-            self.begin(crypto, secret());
+            self.begin(crypto, &secret());
         }
         self.derive(crypto, epoch, share)?;
         Ok(true)
@@ -236,7 +238,7 @@ impl Keys {
         let schedule = &mut *self.schedule;
         let exchange = schedule.exchange.as_deref_mut().ok_or(BadShare)?;
         let secret = exchange.secret.take().ok_or(BadShare)?;
-        let shared = Zeroizing::new(crypto.x25519(&secret, theirs));
+        let shared = Zeroizing::new(secret.agree(theirs));
         // An all-zero result has no secret of this end in it (`PROTO §3.3`).
         if *shared == [0; 32] {
             return Err(BadShare);

@@ -40,7 +40,7 @@ fn carries(from: &Keys, to: &mut Keys) -> bool {
 
 /// Both ends move on to the next epoch; `left` begins.
 fn exchange(left: &mut Keys, right: &mut Keys, byte: u8) {
-    left.begin(&RustCrypto, secret(byte));
+    left.begin(&RustCrypto, &secret(byte));
     let (epoch, theirs) = share(left);
     assert_eq!(right.take_share(&RustCrypto, epoch, &theirs, || secret(byte + 1)), Ok(true));
     let (epoch, theirs) = share(right);
@@ -74,8 +74,8 @@ fn both_ends_get_the_same_keys_whoever_begins() {
 #[test]
 fn starts_that_cross_make_one_epoch() {
     let (mut left, mut right) = ends();
-    left.begin(&RustCrypto, secret(1));
-    right.begin(&RustCrypto, secret(2));
+    left.begin(&RustCrypto, &secret(1));
+    right.begin(&RustCrypto, &secret(2));
     let (to_right, to_left) = (share(&left), share(&right));
     assert_eq!(right.take_share(&RustCrypto, 1, &to_right.1, no_secret), Ok(true));
     assert_eq!(left.take_share(&RustCrypto, 1, &to_left.1, no_secret), Ok(true));
@@ -88,7 +88,7 @@ fn starts_that_cross_make_one_epoch() {
 #[test]
 fn an_end_sends_with_new_keys_only_when_the_peer_has_them() {
     let (mut left, mut right) = ends();
-    left.begin(&RustCrypto, secret(1));
+    left.begin(&RustCrypto, &secret(1));
     assert_eq!(right.take_share(&RustCrypto, 1, &share(&left).1, || secret(2)), Ok(true));
     // Right has the keys, and its share has not arrived.
     assert!(!right.advance(&RustCrypto, 5, NOW));
@@ -122,7 +122,7 @@ fn a_share_for_an_epoch_that_cannot_come_next_is_a_violation() {
     let (mut left, mut right) = ends();
     assert_eq!(right.take_share(&RustCrypto, 2, &[9; 32], no_secret), Err(BadShare));
     // Right has the keys of epoch 1, but nothing of it arrived: the peer cannot have begun another exchange.
-    left.begin(&RustCrypto, secret(1));
+    left.begin(&RustCrypto, &secret(1));
     assert_eq!(right.take_share(&RustCrypto, 1, &share(&left).1, || secret(2)), Ok(true));
     assert_eq!(right.take_share(&RustCrypto, 2, &[9; 32], no_secret), Err(BadShare));
 }
@@ -175,7 +175,7 @@ fn an_epoch_depends_on_its_exchange() {
 #[test]
 fn secrets_are_wiped_when_the_keys_are_made() {
     let (mut left, mut right) = ends();
-    left.begin(&RustCrypto, secret(1));
+    left.begin(&RustCrypto, &secret(1));
     assert!(left.schedule.exchange.as_ref().unwrap().secret.is_some());
     assert_eq!(right.take_share(&RustCrypto, 1, &share(&left).1, || secret(2)), Ok(true));
     assert!(right.schedule.exchange.as_ref().unwrap().secret.is_none());
@@ -193,7 +193,7 @@ fn an_exchange_begins_at_its_time_and_not_before_the_last_is_over() {
     assert!(!left.is_due(5, Some(0), before, &LIFE));
     assert!(left.is_due(5, Some(0), later, &LIFE));
     assert!(!left.is_due(100, None, NOW, &LIFE), "nothing arrived in this epoch");
-    left.begin(&RustCrypto, secret(9));
+    left.begin(&RustCrypto, &secret(9));
     assert!(!left.is_due(100, Some(0), NOW, &LIFE), "it is under way");
 
     let (mut left, mut right) = ends();
