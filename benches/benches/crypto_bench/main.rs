@@ -6,6 +6,7 @@ mod aead;
 mod handshake;
 mod hash;
 mod noise;
+mod remembering;
 #[path = "../support.rs"]
 mod support;
 
