@@ -1,7 +1,7 @@
 //! Instructions that a packet costs without its cipher, both ends together: a figure that a busy machine does not
 //! change.
 //!
-//! `cargo run --release -p wraith-benches --example instructions`; it needs valgrind.
+//! `cargo run --profile bench -p wraith-benches --example instructions`; it needs valgrind.
 
 use std::error::Error;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! Prints the tables of `docs/BENCHMARKING.md` from what `cargo bench` has saved.
 //!
-//! `cargo bench && cargo run --release -p wraith-benches --example rows`. With `-- --tool` it also runs
-//! `wraith-cli bench` and `demo`, which takes two minutes, for the rows that they answer.
+//! `cargo bench && cargo run --profile bench -p wraith-benches --example rows`. With `-- --tool` it also runs
+//! `wraith-cli bench` and `demo`, which takes two minutes, for the tables that they answer; with `-- --write` it
+//! does that and puts all tables into the document.
 
 mod published;
 mod results;
@@ -11,16 +12,21 @@ mod tool;
 mod units;
 
 use std::error::Error;
+use std::fs;
+use std::path::Path;
 
 use wraith_benches::Machine;
 
 use crate::results::Results;
 
+/// Behind this line of the document stands what was printed.
+const MARK: &str = "<!-- Below: printed by the example `rows`. -->\n";
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let with_tool = std::env::args().any(|arg| arg == "--tool");
+    let has = |option: &str| std::env::args().any(|argument| argument == option);
+    let mut text = format!("\nMachine: {}.\n\n", Machine::detect());
     let results = Results::load()?;
-    println!("Machine: {}.\n", Machine::detect());
-    let tables = [
+    let mut tables = vec![
         published::crypto(&results),
         published::transport(&results),
         tables::seam(&results),
@@ -28,11 +34,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         tables::level0(&results),
         tables::packet(&results),
     ];
-    for table in tables {
-        print!("{table}");
+    if has("--tool") || has("--write") {
+        tables.extend([tool::loopback()?, tool::file()?]);
     }
-    if with_tool {
-        print!("{}{}", tool::loopback()?, tool::file()?);
+    let tables: Vec<_> = tables.iter().map(ToString::to_string).collect();
+    text += &tables.join("\n");
+    print!("{text}");
+    if has("--write") {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/BENCHMARKING.md");
+        let document = fs::read_to_string(&path)?;
+        let (before, _) = document.split_once(MARK).ok_or("the document has no mark for the tables")?;
+        fs::write(path, [before, MARK, &text].concat())?;
     }
     Ok(())
 }

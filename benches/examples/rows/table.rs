@@ -29,6 +29,6 @@ impl fmt::Display for Table {
         for row in &self.rows {
             writeln!(f, "| {} |", row.join(" | "))?;
         }
-        writeln!(f)
+        Ok(())
     }
 }
