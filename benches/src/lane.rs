@@ -143,3 +143,48 @@ impl Lane {
         packets as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers;
+
+    const PACKET: u16 = 1364;
+
+    #[test]
+    fn a_round_of_datagrams_arrives_whole_and_is_acknowledged() {
+        for (_, provider) in providers() {
+            for suites in provider.suites().chunks(1) {
+                let mut lane = Lane::datagrams(provider, suites, PACKET);
+                let session = lane.duo.left.session.expect("it is connected");
+                let received = lane.duo.right.received;
+                assert_eq!(lane.round(|_| {}), BATCH);
+                let left = lane.duo.left.endpoint.session(session).expect("it is not over");
+                assert_eq!(left.suite(), Some(suites[0]));
+                assert_eq!(lane.duo.right.received - received, (BATCH * left.max_datagram()) as u64);
+                assert_eq!(left.stats().bytes_in_flight, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_fills_its_packets() {
+        for lends in [false, true] {
+            let mut lane = Lane::stream(providers()[0].1, &[], PACKET, lends);
+            let received = lane.duo.right.received;
+            assert_eq!(lane.round(|_| {}), BATCH);
+            let stream = lane.duo.right.received - received;
+            // Header, tag, frame and length take up to 50 bytes of each.
+            let most = BATCH as u64 * u64::from(PACKET);
+            assert!((most - BATCH as u64 * 50..most).contains(&stream), "{stream} of {most} bytes");
+        }
+    }
+
+    #[test]
+    fn the_steps_of_a_round_come_in_order() {
+        let mut lane = Lane::datagrams(providers()[0].1, &[], PACKET);
+        let mut steps = Vec::new();
+        lane.round(|step| steps.push(step));
+        assert_eq!(steps, Step::ALL);
+    }
+}
