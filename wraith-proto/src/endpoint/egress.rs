@@ -14,25 +14,34 @@ use crate::wire::{COOKIE_LEN, ConnectionId, CookieRepr, VERSION, VersionsRepr};
 pub(super) struct Answer {
     meta: TxMeta,
     destination: ConnectionId,
-    /// COOKIE, or VERSIONS without it.
-    cookie: Option<[u8; COOKIE_LEN]>,
+    says: Says,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Says {
+    Cookie([u8; COOKIE_LEN]),
+    /// VERSIONS with this reserved one.
+    Versions(u32),
 }
 
 impl Answer {
     pub(super) fn cookie(meta: TxMeta, destination: ConnectionId, cookie: [u8; COOKIE_LEN]) -> Self {
-        Self { meta, destination, cookie: Some(cookie) }
+        Self { meta, destination, says: Says::Cookie(cookie) }
     }
 
-    pub(super) fn versions(meta: TxMeta, destination: ConnectionId) -> Self {
-        Self { meta, destination, cookie: None }
+    /// `reserved` is listed beside what is spoken (`PROTO §2.7`).
+    pub(super) fn versions(meta: TxMeta, destination: ConnectionId, reserved: u32) -> Self {
+        Self { meta, destination, says: Says::Versions(reserved) }
     }
 
     /// Writes the datagram; `None` if the buffer is too small.
     fn emit(&self, out: &mut [u8]) -> Option<usize> {
         let destination = self.destination;
-        match self.cookie {
-            Some(cookie) => CookieRepr { version: VERSION, destination, cookie }.emit(out).ok(),
-            None => VersionsRepr { destination, versions: &[VERSION, 0x1a2a_3a4a] }.emit(out).ok(),
+        match self.says {
+            Says::Cookie(cookie) => CookieRepr { version: VERSION, destination, cookie }.emit(out).ok(),
+            Says::Versions(reserved) => {
+                VersionsRepr { destination, versions: &[VERSION, reserved] }.emit(out).ok()
+            }
         }
     }
 }

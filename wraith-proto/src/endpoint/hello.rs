@@ -59,7 +59,7 @@ pub(super) fn write_init(
 ) -> Result<usize, Full> {
     let len = out.len();
     let mut w = ParamsWriter::new(out);
-    write_lists(&mut w, config, grease, true)?;
+    write_lists(&mut w, config, grease, VERSION, true)?;
     w.bytes(parameter_id::INITIATOR_ID, &initiator.0)?;
     w.reserved(grease, &grease.to_be_bytes()[..(grease % 8) as usize])?;
     w.pad_to(len)
@@ -70,13 +70,14 @@ pub(super) fn write_response(
     config: &Config,
     instance: &[u8; 16],
     ids: Ids,
+    first_version: u32,
     choice: Result<Choice, u32>,
     grease: u64,
     out: &mut [u8],
 ) -> Result<usize, Full> {
     let len = out.len();
     let mut w = ParamsWriter::new(out);
-    write_lists(&mut w, config, grease, false)?;
+    write_lists(&mut w, config, grease, first_version, false)?;
     write_self(&mut w, config, instance, ids, choice)?;
     if choice.is_ok() && matches!(config.policy, Policy::Ask) {
         w.bytes(parameter_id::ASK, &[])?;
@@ -95,10 +96,16 @@ pub(super) fn write_finish(
     out: &mut [u8],
 ) -> Result<usize, Full> {
     let mut w = ParamsWriter::new(out);
-    write_lists(&mut w, config, grease, true)?;
+    write_lists(&mut w, config, grease, VERSION, true)?;
     write_self(&mut w, config, instance, ids, Ok(choice))?;
     w.reserved(grease, &[])?;
     Ok(w.len())
+}
+
+/// Whether an initiator that tries `version` was right to leave the one that it tried first: who speaks that one was never
+/// asked for it in earnest (`PROTO §4.6`).
+pub(super) const fn came_down_fairly(first: u32, version: u32) -> bool {
+    first == version || first != VERSION
 }
 
 /// What the responder, this end, chooses from the initiator's lists, or the refusal (`PROTO §4.5`).
@@ -156,7 +163,8 @@ pub(super) fn introduction(
     params.require(kind).ok()?;
     if params.initiator_id != Some(ids.initiator)
         || params.responder_id != Some(ids.responder)
-        || params.first_version != Some(VERSION)
+        // FINISH repeats what INIT said, RESPONSE what this end tried first.
+        || kind == HandshakeKind::Response && params.first_version != Some(VERSION)
     {
         return None;
     }
@@ -186,11 +194,20 @@ pub(super) fn proves(static_key: Option<[u8; 32]>, peer: PeerId, pin: Option<Pin
     key.is_some() && key == static_key
 }
 
-fn write_lists(w: &mut ParamsWriter<'_>, config: &Config, grease: u64, protocols: bool) -> Result<(), Full> {
-    // A reserved version of the form 0x?a?a?a?a (`PROTO §2.7`), so that lists with unknown entries stay usual.
-    let reserved = (grease as u32 & 0xf0f0_f0f0) | 0x0a0a_0a0a;
-    w.versions([VERSION, reserved].into_iter())?;
-    w.u32(parameter_id::FIRST_VERSION, VERSION)?;
+/// A version of the form `0x?a?a?a?a`, so that lists with unknown entries stay usual (`PROTO §2.7`).
+pub(super) const fn reserved_version(grease: u64) -> u32 {
+    (grease as u32 & 0xf0f0_f0f0) | 0x0a0a_0a0a
+}
+
+fn write_lists(
+    w: &mut ParamsWriter<'_>,
+    config: &Config,
+    grease: u64,
+    first_version: u32,
+    protocols: bool,
+) -> Result<(), Full> {
+    w.versions([VERSION, reserved_version(grease)].into_iter())?;
+    w.u32(parameter_id::FIRST_VERSION, first_version)?;
     w.suites(config.suites().iter().map(|suite| suite.to_wire()))?;
     if protocols {
         w.protocols(config.protocols.iter().map(|name| &name[..]))?;

@@ -39,7 +39,8 @@ impl Endpoint {
         let header = HandshakeHeader::parse(datagram).map_err(|_| DropReason::Malformed)?;
         let path = Path { remote: canonical(meta.from), local: meta.to, via: meta.via };
         if header.version != VERSION {
-            if self.answer(Answer::versions(path.meta(Ecn::NotEct), header.source)) {
+            let reserved = hello::reserved_version(self.rng.next_u64());
+            if self.answer(Answer::versions(path.meta(Ecn::NotEct), header.source, reserved)) {
                 self.stats.version_answers_sent += 1;
             }
             return Err(DropReason::UnknownVersion);
@@ -122,7 +123,10 @@ impl Endpoint {
         noise.read(packet.message(), payload).map_err(|_| DropReason::Malformed)?;
         let params = Params::parse(payload).map_err(|_| DropReason::Malformed)?;
         params.require(HandshakeKind::Init).map_err(|_| DropReason::Malformed)?;
-        if params.initiator_id != Some(packet.source()) || params.first_version != Some(packet.version()) {
+        let first_version = params.first_version.ok_or(DropReason::Malformed)?;
+        if params.initiator_id != Some(packet.source())
+            || !hello::came_down_fairly(first_version, packet.version())
+        {
             return Err(DropReason::Malformed);
         }
         let choice = hello::choose(&self.config, &params);
@@ -135,7 +139,7 @@ impl Endpoint {
         handshake.grease = self.rng.next_u64();
         handshake.stage = if choice.is_ok() { Stage::Finish } else { Stage::Refused };
         let slot = self.handshakes.insert(handshake).ok_or(DropReason::TableFull)?;
-        if self.write_response(slot, choice).is_none() {
+        if self.write_response(slot, first_version, choice).is_none() {
             self.free_handshake(slot);
             return Err(DropReason::Malformed);
         }
@@ -144,7 +148,7 @@ impl Endpoint {
         Ok(Outcome::Handshaking)
     }
 
-    fn write_response(&mut self, slot: u32, choice: Result<Choice, u32>) -> Option<()> {
+    fn write_response(&mut self, slot: u32, first_version: u32, choice: Result<Choice, u32>) -> Option<()> {
         let responder = self.new_id(Route::Handshake(slot))?;
         let handshake = self.handshakes.get_mut(slot)?;
         handshake.ids.responder = responder;
@@ -153,7 +157,8 @@ impl Endpoint {
         let mut payload = [0; MIN_DATAGRAM as usize];
         let payload = &mut payload[..message_len - NOISE_OVERHEAD[1]];
         let (ids, grease) = (handshake.ids, handshake.grease);
-        hello::write_response(&self.config, &self.instance, ids, choice, grease, payload).ok()?;
+        hello::write_response(&self.config, &self.instance, ids, first_version, choice, grease, payload)
+            .ok()?;
         let (destination, source) = (ids.initiator, responder);
         let message_len = message_len as u16;
         let repr = ResponseRepr { version: VERSION, destination, source, message_len };

@@ -66,7 +66,7 @@ impl Liar {
         let mut message = vec![0; 1200];
         let message_len = 1200 - RESPONSE_MESSAGE_OFFSET;
         let mut payload = vec![0; message_len - 96];
-        hello::write_response(&self.config, &[5; 16], self.ids, choice, 0, &mut payload).unwrap();
+        hello::write_response(&self.config, &[5; 16], self.ids, VERSION, choice, 0, &mut payload).unwrap();
         let Ids { initiator: destination, responder: source } = self.ids;
         let repr = ResponseRepr { version: VERSION, destination, source, message_len: message_len as u16 };
         let at = repr.emit(&mut message).unwrap();
