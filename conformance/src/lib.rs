@@ -30,7 +30,8 @@
 //! the driver's [`Caps`]. A claim that does not hold fails; what is not claimed is reported as
 //! [`Verdict::NotClaimed`], and what cannot be tested here as [`Verdict::Unavailable`], never as passed.
 //!
-//! [`peer`] is a second implementation of the wire protocol, written from `docs/PROTOCOL.md` alone.
+//! [`peer`] is a second implementation of the wire protocol, written from `docs/PROTOCOL.md` alone; [`protocol`] has cases
+//! for anything that speaks it, in memory or as a process.
 //!
 //! [`Driver`]: wraith_drivers::Driver
 //! [`Caps`]: wraith_drivers::Caps
@@ -43,6 +44,7 @@ mod context;
 mod harness;
 mod options;
 pub mod peer;
+pub mod protocol;
 mod suite;
 mod suite_macro;
 mod wire;

@@ -2,7 +2,7 @@
 
 use wraith_proto::wire::{
     COOKIE_LEN, ConnectionId, FinishRepr, HandshakeKind, INIT_COOKIE_OFFSET, INIT_MESSAGE_OFFSET, InitRepr,
-    ResponsePacket, VERSION,
+    ResponsePacket, VERSION, parameter_id,
 };
 
 use super::channel::Channel;
@@ -22,6 +22,7 @@ pub struct Dial {
     id: ConnectionId,
     noise: Noise,
     init: Vec<u8>,
+    first_version: Vec<u8>,
 }
 
 impl Dial {
@@ -69,7 +70,9 @@ impl Dial {
         let mut init = vec![0; repr.buffer_len()];
         let at = repr.emit(&mut init).expect("the buffer has the length that the datagram says it has");
         init[at..].copy_from_slice(&message);
-        Ok(Self { profile: profile.clone(), id, noise, init })
+        let said = Parameters::parse(payload).unwrap_or_default();
+        let first_version = said.get(parameter_id::FIRST_VERSION).unwrap_or_default().to_vec();
+        Ok(Self { profile: profile.clone(), id, noise, init, first_version })
     }
 
     /// This end's connection id.
@@ -109,6 +112,9 @@ impl Dial {
         }
         let introduction =
             Introduction::read(&theirs, HandshakeKind::Response, self.id, responder, static_key)?;
+        if theirs.get(parameter_id::FIRST_VERSION) != Some(&self.first_version[..]) {
+            return Err(Refused("§4.6: RESPONSE repeats another version than INIT tried first"));
+        }
         let offered = self.profile.suites.contains(&introduction.suite)
             && self.profile.protocols.contains(&introduction.protocol);
         if !offered {

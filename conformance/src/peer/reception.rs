@@ -47,6 +47,13 @@ impl Reception {
         Ok(Self { profile, initiator: packet.source(), message, offered })
     }
 
+    /// The same INIT, answered by another end.
+    #[must_use]
+    pub fn with_profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
     /// The initiator's connection id.
     pub fn initiator(&self) -> ConnectionId {
         self.initiator

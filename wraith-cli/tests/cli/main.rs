@@ -4,6 +4,7 @@
 
 mod bench;
 mod identity;
+mod protocol;
 mod sessions;
 mod support;
 mod usage;

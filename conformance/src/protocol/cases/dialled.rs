@@ -1,0 +1,277 @@
+//! The subject dials: its INIT and FINISH, and answers without state.
+
+use std::time::Duration;
+
+use wraith_proto::wire::{
+    COOKIE_LEN, ConnectionId, CookieRepr, Frame, HandshakeKind, INIT_COOKIE_OFFSET, InitPacket, VERSION,
+    VersionsRepr, parameter_id as id,
+};
+
+use super::case;
+use crate::case::{Outcome, Verdict, ensure, ensure_eq};
+use crate::peer::{Reception, XCHACHA20_POLY1305};
+use crate::protocol::bench::{Bench, describe};
+use crate::protocol::run::Case;
+use crate::protocol::talk::Talk;
+
+pub(super) const CASES: &[Case] = &[
+    case!("dial/init", "PROTO §2.5, §3.7, §4.4", Dials, init_form),
+    case!("dial/init_is_repeated", "PROTO §4.10", Dials, init_is_repeated),
+    case!("dial/cookie", "PROTO §4.13, §4.10", Dials, cookie),
+    case!("dial/cookies_without_end", "PROTO §4.13", Dials, cookies_without_end),
+    case!("dial/false_cookies", "PROTO §2.8, §4.13", Dials, false_cookies),
+    case!("dial/versions_that_end_it", "PROTO §4.16", Dials, versions_that_end_it),
+    case!("dial/versions_that_do_not", "PROTO §4.16, §2.8", Dials, versions_that_do_not),
+    case!("dial/own_init", "PROTO §4.12", Dials, own_init),
+    case!("dial/finish", "PROTO §4.1, §4.2, §4.4", Dials, finish_form),
+    case!("dial/finish_is_repeated", "PROTO §4.10", Dials, finish_is_repeated),
+    case!("dial/session", "PROTO §4.1, §5.4", Dials, session),
+    case!("dial/asks", "PROTO §6.7", Dials, asks),
+    case!("dial/stays_with_its_address", "PROTO §4.11", Dials, stays_with_its_address),
+];
+
+/// How much earlier than due a repetition may come, by the clock of this end.
+const EARLY: Duration = Duration::from_millis(20);
+
+fn init_form(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    ensure!(init.len() >= 1200, "§2.5: an INIT of {} bytes", init.len());
+    let reception = Reception::new(&bench.profile, &init)?;
+    let offered = reception.offered();
+    let suites = offered.get(id::SUITES).unwrap_or_default();
+    ensure!(suites.as_chunks().0.contains(&XCHACHA20_POLY1305.to_be_bytes()), "§3.7: suite 1 is not offered");
+    let versions = offered.get(id::VERSIONS).unwrap_or_default();
+    ensure!(versions.as_chunks().0.contains(&VERSION.to_be_bytes()), "§2.7: version 1 is not offered");
+    let cookie = InitPacket::parse(&init).map(|packet| *packet.cookie());
+    ensure_eq!(cookie, Ok([0; COOKIE_LEN]), "§2.3: the cookie of the first INIT");
+    Ok(())
+}
+
+/// The pauses between repetitions of a message that is not answered.
+fn pauses(bench: &mut Bench<'_>, kind: HandshakeKind, message: &[u8]) -> Outcome<Vec<Duration>> {
+    let (mut pauses, mut last) = (Vec::new(), bench.now());
+    while pauses.len() < 4
+        && let Some((_, again)) = bench.next_of(kind, bench.patience.min(Duration::from_secs(2)))?
+    {
+        ensure!(again == message, "§4.10: a repetition differs");
+        pauses.push(bench.since(last));
+        last = bench.now();
+    }
+    Ok(pauses)
+}
+
+fn check_pauses(bench: &Bench<'_>, pauses: &[Duration]) -> Outcome {
+    let expected = [250, 500, 1000, 1000].map(Duration::from_millis);
+    ensure_eq!(pauses.len(), expected.len(), "§4.10: repetitions");
+    for (found, expected) in pauses.iter().zip(expected) {
+        ensure!(*found + EARLY >= expected, "§4.10: a repetition after {found:?} instead of {expected:?}");
+        let late = Duration::from_millis(if bench.is_exact() { 5 } else { 1000 });
+        ensure!(*found <= expected + late, "§4.10: a repetition after {found:?} instead of {expected:?}");
+    }
+    Ok(())
+}
+
+fn init_is_repeated(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    let pauses = pauses(bench, HandshakeKind::Init, &init)?;
+    check_pauses(bench, &pauses)?;
+    let response = bench.reception(&init)?;
+    bench.received(&response).map(|_| ())
+}
+
+fn cookie_for(init: &[u8], byte: u8) -> Outcome<(ConnectionId, Vec<u8>)> {
+    let destination =
+        InitPacket::parse(init).map_err(|_| Verdict::Fail("§2.3: a malformed INIT".to_owned()))?.source();
+    let mut datagram = vec![0; 37];
+    let repr = CookieRepr { version: VERSION, destination, cookie: [byte; COOKIE_LEN] };
+    repr.emit(&mut datagram).map_err(|_| Verdict::Fail("a COOKIE of another size than 37".to_owned()))?;
+    Ok((destination, datagram))
+}
+
+fn cookie(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    for byte in 1..=4 {
+        let (_, datagram) = cookie_for(&init, byte)?;
+        bench.send(&datagram)?;
+        bench.settle()?;
+        let Some((_, again)) = bench.next_of(HandshakeKind::Init, Duration::from_millis(100))? else {
+            return Err(Verdict::Fail(format!("§4.13: cookie {byte} does not make it repeat INIT at once")));
+        };
+        let mut expected = init.clone();
+        expected[INIT_COOKIE_OFFSET..][..COOKIE_LEN].fill(byte);
+        ensure!(again == expected, "§4.10: INIT with a cookie differs in more than the cookie");
+    }
+    let response = bench.reception(&init)?;
+    bench.received(&response).map(|_| ())
+}
+
+fn cookies_without_end(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    for byte in 1..=4 {
+        bench.send(&cookie_for(&init, byte)?.1)?;
+        bench.settle()?;
+        bench.next_of(HandshakeKind::Init, Duration::from_millis(100))?;
+    }
+    // Those behind the fourth wait for the next repetition.
+    for byte in 5..=100 {
+        bench.send(&cookie_for(&init, byte)?.1)?;
+    }
+    bench.settle()?;
+    let mut sent = 0;
+    while bench.next_of(HandshakeKind::Init, Duration::ZERO)?.is_some() {
+        sent += 1;
+    }
+    ensure!(sent <= 1, "§4.13: 96 further cookies make it send INIT {sent} times at once");
+    let response = bench.reception(&init)?;
+    bench.received(&response).map(|_| ())
+}
+
+fn false_cookies(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    let (_, whole) = cookie_for(&init, 9)?;
+    let mut copies: Vec<Vec<u8>> = (0..whole.len()).map(|len| whole[..len].to_vec()).collect();
+    copies.push([&whole[..], &[0]].concat());
+    // Version, destination and source.
+    for at in (1..5).chain(5..13).chain(13..21) {
+        let mut copy = whole.clone();
+        copy[at] ^= 0x40;
+        copies.push(copy);
+    }
+    bench.dropped(&copies, "§2.8: a COOKIE that is none")?;
+    let response = bench.reception(&init)?;
+    let mut talk = bench.received(&response)?;
+    bench.dropped(std::slice::from_ref(&whole), "§4.13: a COOKIE behind RESPONSE")?;
+    bench.alive(&mut talk)?;
+    bench.dropped(&[whole], "§4.13: a COOKIE for a session")?;
+    bench.alive(&mut talk)?;
+    bench.end(talk)
+}
+
+fn versions_for(init: &[u8], versions: &[u32]) -> Outcome<Vec<u8>> {
+    let (destination, _) = cookie_for(init, 0)?;
+    let repr = VersionsRepr { destination, versions };
+    let mut datagram = vec![0; repr.buffer_len()];
+    repr.emit(&mut datagram).map_err(|_| Verdict::Fail("an empty list".to_owned()))?;
+    Ok(datagram)
+}
+
+fn versions_that_end_it(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    bench.send(&versions_for(&init, &[0x7fff_0001, 0x1a2a_3a4a])?)?;
+    let more = bench.next_raw(Duration::from_secs(2))?;
+    if let Some((_, datagram)) = more {
+        return Err(Verdict::Fail(format!(
+            "§4.16: {} after VERSIONS without a common one",
+            describe(&datagram)
+        )));
+    }
+    Ok(())
+}
+
+fn versions_that_do_not(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    let other = versions_for(&init, &[0x7fff_0001])?;
+    let mut copies = vec![
+        versions_for(&init, &[1])?,
+        versions_for(&init, &[0x7fff_0001, 1])?,
+        [&other[..], &[0]].concat(),
+        [&other[..], &[0, 0, 7]].concat(),
+    ];
+    copies.extend((0..other.len()).map(|len| other[..len].to_vec()));
+    for at in (1..5).chain(5..21) {
+        let mut copy = other.clone();
+        copy[at] ^= 0x40;
+        copies.push(copy);
+    }
+    bench.dropped(&copies, "§4.16: VERSIONS that lists the version tried, or is malformed")?;
+    let response = bench.reception(&init)?;
+    let mut talk = bench.received(&response)?;
+    bench.dropped(std::slice::from_ref(&other), "§4.16: VERSIONS behind RESPONSE")?;
+    bench.alive(&mut talk)?;
+    bench.dropped(&[other], "§4.16: VERSIONS for a session")?;
+    bench.alive(&mut talk)?;
+    bench.end(talk)
+}
+
+fn own_init(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    bench.dropped(&vec![init.clone(); 3], "§4.12: its own INIT")?;
+    let response = bench.reception(&init)?;
+    let mut talk = bench.received(&response)?;
+    bench.dropped(&vec![init; 3], "§4.12: its own INIT behind FINISH")?;
+    bench.alive(&mut talk)?;
+    bench.end(talk)
+}
+
+fn finish_form(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    let response = bench.reception(&init)?;
+    // `received` reads it by the rules.
+    let talk = bench.received(&response)?;
+    let (peer, known) = (talk.channel.theirs().peer, bench.peer_id());
+    ensure!(known.is_none_or(|known| known == peer), "§4.7: it is another peer than it should be");
+    ensure!(!talk.channel.theirs().ask, "§4.4: FINISH has the parameter `ask`");
+    Ok(())
+}
+
+fn finish_is_repeated(bench: &mut Bench<'_>) -> Outcome {
+    let init = bench.dialled()?;
+    let response = bench.reception(&init)?;
+    bench.send(response.datagram())?;
+    let Some((_, finish)) = bench.next_of(HandshakeKind::Finish, bench.patience)? else {
+        return Err(Verdict::Fail("§4.1: no FINISH comes".to_owned()));
+    };
+    let (channel, behind) = response.read(&finish)?;
+    let alone = &finish[..finish.len() - behind.len()];
+    // A packet may travel with the first one only.
+    let pauses = pauses(bench, HandshakeKind::Finish, alone)?;
+    check_pauses(bench, &pauses)?;
+    let mut talk = Talk::new(channel, &bench.profile);
+    bench.alive(&mut talk)?;
+    let again = bench.next_of(HandshakeKind::Finish, Duration::from_secs(2))?;
+    ensure!(again.is_none(), "§4.10: FINISH is repeated after the first protected packet");
+    bench.end(talk)
+}
+
+fn session(bench: &mut Bench<'_>) -> Outcome {
+    let mut talk = bench.dialled_session()?;
+    for round in 0u8..10 {
+        let number = bench.say(&mut talk, &[Frame::Datagram { len: 1 }], &[round])?;
+        bench.acknowledged(&mut talk, number)?;
+    }
+    bench.alive(&mut talk)?;
+    bench.end(talk)
+}
+
+fn asks(bench: &mut Bench<'_>) -> Outcome {
+    bench.profile.ask = true;
+    let early = |talk: &Talk| talk.data > 0;
+    let init = bench.dialled()?;
+    let response = bench.reception(&init)?;
+    let mut talk = bench.received(&response)?;
+    bench.rest(&mut talk)?;
+    bench.hear(&mut talk, Duration::from_millis(500))?;
+    ensure!(!early(&talk), "§6.7: application data come before AUTHORIZED");
+    for _ in 0..2 {
+        let number = bench.say(&mut talk, &[Frame::Authorized], &[])?;
+        bench.acknowledged(&mut talk, number)?;
+    }
+    bench.alive(&mut talk)?;
+    bench.end(talk)
+}
+
+fn stays_with_its_address(bench: &mut Bench<'_>) -> Outcome {
+    use crate::protocol::subject::Door;
+    let init = bench.dialled()?;
+    let response = bench.reception(&init)?;
+    // A copy of RESPONSE from elsewhere authenticates as well; FINISH goes to whom was dialled.
+    bench.send_from(Door::Back, response.datagram())?;
+    let Some((door, finish)) = bench.next_of(HandshakeKind::Finish, bench.patience)? else {
+        return Err(Verdict::Fail("§4.11: no FINISH comes".to_owned()));
+    };
+    ensure_eq!(door, Door::Front, "§4.11: FINISH goes to");
+    let (channel, _) = response.read(&finish)?;
+    let mut talk = Talk::new(channel, &bench.profile);
+    bench.alive(&mut talk)?;
+    bench.end(talk)
+}

@@ -1,0 +1,371 @@
+//! INIT and its answers, where the subject answers.
+
+use std::time::Duration;
+
+use wraith_proto::wire::{
+    CookiePacket, HANDSHAKE_HEADER_LEN, HandshakeKind, INIT_MESSAGE_OFFSET, VersionsPacket,
+    is_reserved_version, parameter_id as id,
+};
+
+use super::{case, hello, points};
+use crate::case::{Outcome, Verdict, ensure, ensure_eq};
+use crate::peer::{AES_256_GCM, Answer, Dial, KeyPair, XCHACHA20_POLY1305};
+use crate::protocol::bench::{Bench, describe};
+use crate::protocol::run::Case;
+use crate::protocol::subject::Door;
+
+pub(super) const CASES: &[Case] = &[
+    case!("init/is_answered", "PROTO §4.1, §4.4, §4.7", is_answered),
+    case!("init/repeated_gets_the_same_answer", "PROTO §4.10, §4.12", repeated_gets_the_same_answer),
+    case!("init/response_is_repeated_by_timer", "PROTO §4.10, §4.11", response_is_repeated_by_timer),
+    case!("init/other_address_is_another_handshake", "PROTO §4.12", other_address_is_another_handshake),
+    case!("init/other_payload_is_another_handshake", "PROTO §4.12", other_payload_is_another_handshake),
+    case!("init/cut", "PROTO §2.5, §4.3", cut),
+    case!("init/lengths", "PROTO §2.4", lengths),
+    case!("init/destination", "PROTO §2.8", destination),
+    case!("init/unknown_forms_and_types", "PROTO §2.8", unknown_forms_and_types),
+    case!("init/noise", "PROTO §2.8, §9.4", noise),
+    case!("init/answers_to_nobody", "PROTO §2.8", answers_to_nobody),
+    case!("init/unknown_version", "PROTO §4.16, §2.6", unknown_version),
+    case!("init/malformed_payload", "PROTO §4.4, §1.1", malformed_payload),
+    case!("init/unusual_payload", "PROTO §4.4", unusual_payload),
+    case!("init/ids_differ", "PROTO §4.6", ids_differ),
+    case!("init/low_order_point", "PROTO §3.3", low_order_point),
+    case!("init/nothing_in_common", "PROTO §4.5", nothing_in_common),
+    case!("init/first_common_choice", "PROTO §4.5, §3.7", first_common_choice),
+    case!("init/version_tried_first", "PROTO §4.6", version_tried_first),
+    case!("init/cookie_under_load", "PROTO §4.13, §4.14", cookie_under_load),
+];
+
+fn is_answered(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let response = bench.response_to(&dial)?;
+    ensure!(response.len() >= 1200, "§2.5: a RESPONSE of {} bytes", response.len());
+    let Answer::Met(met) = dial.read(&response)? else {
+        return Err(Verdict::Fail("§4.5: it refuses".to_owned()));
+    };
+    if let Some(peer) = bench.peer_id() {
+        ensure_eq!(met.theirs().peer, peer, "§4.7: it is another peer");
+    }
+    ensure!(!met.theirs().ask, "§6.7: it asks where nobody told it to");
+    Ok(())
+}
+
+fn repeated_gets_the_same_answer(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let first = bench.response_to(&dial)?;
+    for _ in 0..2 {
+        bench.send(dial.init())?;
+        let again = bench.next_of(HandshakeKind::Response, bench.patience)?;
+        ensure!(again.is_some_and(|(_, again)| again == first), "§4.10: another RESPONSE to the same INIT");
+    }
+    Ok(())
+}
+
+fn response_is_repeated_by_timer(bench: &mut Bench<'_>) -> Outcome {
+    const TOLERANCE: Duration = Duration::from_millis(10);
+    let dial = bench.dial()?;
+    let first = bench.response_to(&dial)?;
+    let (begin, mut bytes) = (bench.now(), first.len());
+    let again = bench.next_of(HandshakeKind::Response, bench.patience)?;
+    ensure!(again.is_some_and(|(_, again)| again == first), "§4.10: RESPONSE is not repeated");
+    let pause = bench.since(begin);
+    ensure!(pause + TOLERANCE >= Duration::from_millis(250), "§4.10: repeated after {pause:?}");
+    bytes += first.len();
+    while let Some((_, datagram)) = bench.next_raw(Duration::from_millis(1500))? {
+        ensure!(datagram == first, "§4.10: {} where RESPONSE is repeated", describe(&datagram));
+        bytes += datagram.len();
+    }
+    ensure!(bytes <= 3 * dial.init().len(), "§4.11: {bytes} bytes for {} of a stranger", dial.init().len());
+    Ok(())
+}
+
+fn other_address_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let front = bench.response_to(&dial)?;
+    bench.send_from(Door::Back, dial.init())?;
+    let Some((door, back)) = bench.next_of(HandshakeKind::Response, bench.patience)? else {
+        return Err(Verdict::Fail("§4.12: no RESPONSE to the other address".to_owned()));
+    };
+    ensure_eq!(door, Door::Back, "§4.12: the answer goes to");
+    ensure!(back != front, "§4.12: the same RESPONSE for two addresses");
+    let (Answer::Met(first), Answer::Met(second)) = (dial.read(&front)?, dial.read(&back)?) else {
+        return Err(Verdict::Fail("§4.5: it refuses".to_owned()));
+    };
+    ensure!(first.responder() != second.responder(), "§4.12: one connection id for two handshakes");
+    Ok(())
+}
+
+fn other_payload_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
+    let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
+    let first = Dial::new(&profile, id, keys)?;
+    let mut parameters = profile.init(id);
+    parameters.add(27, *b"altered");
+    let second = Dial::with(&profile, id, keys, &parameters)?;
+    let (one, other) = (bench.meet(&first)?, bench.meet(&second)?);
+    ensure!(one.responder() != other.responder(), "§4.12: one handshake for two payloads");
+    // Either may be the genuine one.
+    for met in [one, other] {
+        let (finish, channel) = met.finish()?;
+        let mut talk = crate::protocol::talk::Talk::new(channel, &profile);
+        bench.confirm(&finish, &mut talk)?;
+        bench.end(talk)?;
+    }
+    Ok(())
+}
+
+fn cut(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let copies: Vec<Vec<u8>> = (0..dial.init().len()).map(|len| dial.init()[..len].to_vec()).collect();
+    bench.dropped(&copies, "§2.5: an INIT that is cut off")?;
+    bench.meet(&dial).map(|_| ())
+}
+
+fn lengths(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let altered = |at: usize, value: u16| {
+        let mut copy = dial.init().to_vec();
+        copy[INIT_MESSAGE_OFFSET - 4 + at..][..2].copy_from_slice(&value.to_be_bytes());
+        copy
+    };
+    let len = (dial.init().len() - INIT_MESSAGE_OFFSET) as u16;
+    let mut copies: Vec<Vec<u8>> = [1, 2, 0x100, u16::MAX].map(|offset| altered(0, offset)).into();
+    copies.extend([0, 1, len - 1, len + 1, u16::MAX].map(|total| altered(2, total)));
+    copies.push([dial.init(), &[0]].concat());
+    bench.dropped(&copies, "§2.4: an INIT with other lengths than those of its message")?;
+    bench.meet(&dial).map(|_| ())
+}
+
+fn destination(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let copies: Vec<Vec<u8>> = (5..13)
+        .map(|at| {
+            let mut copy = dial.init().to_vec();
+            copy[at] = 1;
+            copy
+        })
+        .collect();
+    bench.dropped(&copies, "§2.8: an INIT with a destination")?;
+    bench.meet(&dial).map(|_| ())
+}
+
+fn unknown_forms_and_types(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let copies: Vec<Vec<u8>> = (0..=255)
+        .filter(|first| *first != dial.init()[0])
+        .map(|first| [&[first], &dial.init()[1..]].concat())
+        .collect();
+    bench.dropped(
+        &copies,
+        "§2.8: a datagram of unknown form or type, or of a connection id that nobody has",
+    )?;
+    bench.meet(&dial).map(|_| ())
+}
+
+fn noise(bench: &mut Bench<'_>) -> Outcome {
+    let mut datagrams = vec![Vec::new()];
+    for len in (1..1500).step_by(7) {
+        let mut datagram = vec![0; len];
+        bench.rng.fill(&mut datagram);
+        // Not by chance an INIT.
+        datagram[0] &= 0x7f;
+        datagrams.push(datagram);
+    }
+    bench.dropped(&datagrams, "§9.4: noise")
+}
+
+fn answers_to_nobody(bench: &mut Bench<'_>) -> Outcome {
+    let mut datagrams = Vec::new();
+    for (kind, len) in [(0x82, 1200), (0x83, 300), (0x84, 37), (0x85, 29)] {
+        let mut datagram = vec![0; len];
+        (datagram[0], datagram[4]) = (kind, u8::from(kind != 0x85));
+        bench.rng.fill(&mut datagram[5..13]);
+        datagram[HANDSHAKE_HEADER_LEN..][..4].copy_from_slice(&[0x1a, 0x1a, 0x1a, 0x1a]);
+        datagrams.push(datagram);
+    }
+    bench.dropped(&datagrams, "§2.8: an answer to a dial that nobody made")
+}
+
+fn unknown_version(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    for version in [0, 2, 0x0000_0101, 0x1a2a_3a4a, u32::MAX] {
+        for len in [1200, 1472] {
+            let mut init = dial.init().to_vec();
+            init.resize(len, 0);
+            init[1..5].copy_from_slice(&version.to_be_bytes());
+            bench.send_from(Door::Back, &init)?;
+            let Some((door, answer)) = bench.next_of(HandshakeKind::Versions, bench.patience)? else {
+                return Err(Verdict::Fail(format!("§4.16: version {version:#x} is not answered")));
+            };
+            ensure_eq!(door, Door::Back, "§4.16: the answer goes to");
+            ensure!(answer.len() <= len, "§4.16: {} bytes for {len}", answer.len());
+            let Ok(packet) = VersionsPacket::parse(&answer) else {
+                return Err(Verdict::Fail("§2.8: a malformed VERSIONS".to_owned()));
+            };
+            ensure_eq!(packet.destination(), dial.id(), "§4.16: VERSIONS names");
+            let lists = packet.versions().any(|listed| listed == version);
+            ensure!(
+                !lists || is_reserved_version(version),
+                "§4.16: it lists {version:#x}, which it does not speak"
+            );
+            ensure!(packet.versions().any(|listed| listed == 1), "§4.16: it does not list version 1");
+        }
+    }
+    let short: Vec<Vec<u8>> = [21, 100, 1199]
+        .map(|len| {
+            let mut init = dial.init()[..len].to_vec();
+            init[1..5].copy_from_slice(&2u32.to_be_bytes());
+            init
+        })
+        .into();
+    bench.dropped(&short, "§4.16: an unknown version in less than 1,200 bytes")
+}
+
+fn malformed_payload(bench: &mut Bench<'_>) -> Outcome {
+    let (profile, id) = (bench.profile.clone(), bench.id());
+    for (what, payload) in hello::malformed(&profile.init(id), HandshakeKind::Init, 1127) {
+        let keys = bench.keys();
+        let dial = Dial::with_payload(&profile, id, keys, &payload)?;
+        bench.refused_init(&dial, &format!("§4.4: an INIT {what}"))?;
+    }
+    let dial = bench.dial()?;
+    bench.meet(&dial).map(|_| ())
+}
+
+fn unusual_payload(bench: &mut Bench<'_>) -> Outcome {
+    let (profile, id) = (bench.profile.clone(), bench.id());
+    for (what, payload) in hello::unusual(&profile.init(id), 1127) {
+        let keys = bench.keys();
+        let dial = Dial::with_payload(&profile, id, keys, &payload)?;
+        bench.meet(&dial).map_err(|verdict| match verdict {
+            Verdict::Fail(why) => Verdict::Fail(format!("§4.4: an INIT {what}: {why}")),
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+fn ids_differ(bench: &mut Bench<'_>) -> Outcome {
+    let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
+    for at in 0..8 {
+        let mut parameters = profile.init(id);
+        let mut other = id.0;
+        other[at] ^= 1;
+        parameters.set(id::INITIATOR_ID, other);
+        let dial = Dial::with(&profile, id, keys, &parameters)?;
+        bench.refused_init(&dial, "§4.6: an INIT with another id inside than outside")?;
+    }
+    let dial = bench.dial()?;
+    bench.meet(&dial).map(|_| ())
+}
+
+fn low_order_point(bench: &mut Bench<'_>) -> Outcome {
+    for public in points::low_order() {
+        let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
+        let dial = Dial::new(&profile, id, KeyPair { public, ..keys })?;
+        bench.refused_init(&dial, "§3.3: an INIT with a point of small order")?;
+    }
+    let dial = bench.dial()?;
+    bench.meet(&dial).map(|_| ())
+}
+
+fn nothing_in_common(bench: &mut Bench<'_>) -> Outcome {
+    let profile = bench.profile.clone();
+    let refused = |bench: &mut Bench<'_>, change: fn(&mut crate::peer::Profile), code: u64| {
+        let mut profile = profile.clone();
+        change(&mut profile);
+        let (id, keys) = (bench.id(), bench.keys());
+        let dial = Dial::new(&profile, id, keys)?;
+        match bench.shake(&dial)? {
+            Answer::Refusal(found) => ensure_eq!(found, code, "§4.5: the code of the refusal"),
+            Answer::Met(_) => return Err(Verdict::Fail(format!("§4.5: no refusal with code {code}"))),
+        }
+        Ok(())
+    };
+    refused(bench, |profile| profile.versions = vec![2, 0x1a2a_3a4a], 1)?;
+    refused(bench, |profile| profile.suites = vec![0x1a2a, 3], 2)?;
+    refused(bench, |profile| profile.protocols = vec![b"nobody-speaks-this/1".to_vec()], 3)
+}
+
+fn first_common_choice(bench: &mut Bench<'_>) -> Outcome {
+    let mut profile = bench.profile.clone();
+    let protocol = profile.protocols[0].clone();
+    profile.suites = vec![0x7a7a, XCHACHA20_POLY1305, AES_256_GCM];
+    profile.protocols.insert(0, b"nobody-speaks-this/1".to_vec());
+    profile.versions = vec![0x2a2a_2a2a, 1];
+    let (id, keys) = (bench.id(), bench.keys());
+    let met = bench.meet(&Dial::new(&profile, id, keys)?)?;
+    ensure_eq!(met.theirs().suite, XCHACHA20_POLY1305, "§4.5: the suite");
+    ensure_eq!(met.theirs().protocol, protocol, "§4.5: the protocol");
+    Ok(())
+}
+
+/// An initiator that tried a version which the subject does not speak, and came down.
+fn version_tried_first(bench: &mut Bench<'_>) -> Outcome {
+    let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
+    let mut parameters = profile.init(id);
+    parameters.set(id::FIRST_VERSION, 0x7fff_0001u32.to_be_bytes());
+    parameters.set(id::VERSIONS, [[0x7f, 0xff, 0, 1], [0, 0, 0, 1]].concat());
+    let dial = Dial::with(&profile, id, keys, &parameters)?;
+    let met = bench.meet(&dial)?;
+    let mut finish = met.parameters();
+    for list in [id::VERSIONS, id::FIRST_VERSION] {
+        finish.set(list, parameters.get(list).unwrap_or_default());
+    }
+    let (finish, channel) = met.finish_with(&finish)?;
+    let mut talk = crate::protocol::talk::Talk::new(channel, &profile);
+    bench.confirm(&finish, &mut talk)?;
+    bench.end(talk)
+}
+
+fn cookie_under_load(bench: &mut Bench<'_>) -> Outcome {
+    const MOST: usize = 4096;
+    let mut asked = None;
+    for _ in 0..MOST {
+        let dial = bench.dial()?;
+        bench.send(dial.init())?;
+        let answers = bench.answers()?;
+        if let Some((_, cookie)) = answers.into_iter().find(|(_, answer)| answer[0] == 0x84) {
+            asked = Some((dial, cookie));
+            break;
+        }
+    }
+    let Some((dial, datagram)) = asked else {
+        return Err(Verdict::NotClaimed(format!("{MOST} handshakes at once are no load for it")));
+    };
+    let Ok(packet) = CookiePacket::parse(&datagram) else {
+        return Err(Verdict::Fail("§2.8: a malformed COOKIE".to_owned()));
+    };
+    ensure_eq!(packet.destination(), dial.id(), "§4.13: COOKIE names");
+    let mut wrong = *packet.cookie();
+    wrong[3] ^= 1;
+    let end = bench.now() + bench.patience;
+    let (mut asks, mut calm) = (false, false);
+    while !asks && !calm && bench.now() < end {
+        bench.send(&dial.init_with(&wrong))?;
+        let until = bench.now() + Duration::from_millis(250);
+        while !asks
+            && !calm
+            && let Some((_, again)) = bench.next_raw(until.saturating_sub(bench.now()))?
+        {
+            asks = again == datagram;
+            // Where time goes by, the load may be over.
+            calm = !bench.is_exact() && dial.read(&again).is_ok();
+        }
+    }
+    ensure!(asks || calm, "§4.14: a wrong cookie does not count as none");
+    if calm {
+        return Ok(());
+    }
+    let right = dial.init_with(packet.cookie());
+    let end = bench.now() + bench.patience;
+    while bench.now() < end {
+        bench.send(&right)?;
+        if let Some((_, response)) = bench.next_of(HandshakeKind::Response, Duration::from_millis(250))?
+            && dial.read(&response).is_ok()
+        {
+            return Ok(());
+        }
+    }
+    Err(Verdict::Fail("§4.13: INIT with its cookie is not answered".to_owned()))
+}

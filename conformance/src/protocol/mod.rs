@@ -1,0 +1,18 @@
+//! Protocol cases: whether an implementation keeps to the clauses of `docs/PROTOCOL.md`, seen from the wire.
+//!
+//! A [`Case`] exchanges datagrams with a [`Subject`] by means of [`peer`](crate::peer) and judges its reactions: the right
+//! answer, silence, or CLOSE with the right code. Subjects come from a [`Target`]: [`Core`] is this repository's core in
+//! virtual time, [`Live`] a process over UDP.
+
+mod bench;
+mod cases;
+mod live;
+mod memory;
+mod run;
+mod subject;
+mod talk;
+
+pub use live::Live;
+pub use memory::Core;
+pub use run::{Case, Report, Side, cases, run, run_case};
+pub use subject::{Door, Subject, Target, Variant, Wish};
