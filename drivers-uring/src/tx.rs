@@ -95,7 +95,6 @@ impl Tx {
     pub(crate) fn seal(&mut self) {
         // Its place may be given to another.
         self.reserved = None;
-        self.moved = false;
         self.retry = false;
         let Some(index) = self.filling.take() else { return };
         let slot = &mut self.slots[index];
@@ -168,6 +167,7 @@ impl Tx {
 
     /// Ends a flush, and says what has been settled since the last one.
     pub(crate) fn report(&mut self, syscalls: usize) -> TxReport {
+        self.moved = false;
         TxReport {
             sent: mem::take(&mut self.sent),
             dropped: mem::take(&mut self.dropped),
@@ -279,3 +279,6 @@ impl Piece {
         (self.bytes > self.segment).then_some(self.segment as u16)
     }
 }
+
+#[cfg(test)]
+mod tests;

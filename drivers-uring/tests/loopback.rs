@@ -402,3 +402,43 @@ fn a_slot_bounds_what_can_be_committed_between_two_flushes() {
     assert!(left.tx().reserve(&meta, 3000).is_some());
     assert_eq!(receive(&mut right, 3, 9).len(), 3);
 }
+
+#[test]
+fn a_slow_application_gets_everything_in_order_and_resumes_by_itself() {
+    let options = Options { gro: false, buffers: 2, ..Options::default() };
+    let (mut left, mut right) = (bind(V4), bind_with(V4, &options));
+    let (there, back) = (meta_to(right.local_addr()), meta_to(left.local_addr()));
+    let mut received = Vec::new();
+    for round in 0..100u8 {
+        for part in 0..3 {
+            commit(&mut left, &there, &[round, part]);
+        }
+        assert_eq!(left.flush().unwrap().sent, 3);
+        // It sends and waits all the time, and takes one datagram a round.
+        commit(&mut right, &back, b"busy");
+        assert_eq!(right.flush().unwrap(), sent(1, 1));
+        assert_eq!(right.park(None).unwrap(), Wake::Traffic);
+        right.recv(1, |_, data| received.push([data[0], data[1]])).unwrap();
+    }
+    assert_eq!(received.len(), 100);
+    received.extend(receive(&mut right, 200, 7).iter().map(|(_, data)| [data[0], data[1]]));
+    let expected: Vec<_> = (0..100).flat_map(|round| [[round, 0], [round, 1], [round, 2]]).collect();
+    assert_eq!(received, expected);
+    let now = right.now();
+    assert_eq!(right.park(Some(now)).unwrap(), Wake::Deadline);
+}
+
+#[test]
+fn an_empty_datagram_ends_no_receive() {
+    let (mut left, mut right) = (bind(V4), bind(V4));
+    let meta = meta_to(right.local_addr());
+    for bytes in [&b""[..], b"", b"x", b"", b"y"] {
+        commit(&mut left, &meta, bytes);
+    }
+    assert_eq!(left.flush().unwrap().sent, 5);
+    let datagrams: Vec<_> = receive(&mut right, 5, 2).into_iter().map(|(_, data)| data).collect();
+    assert_eq!(datagrams, [&b""[..], b"", b"x", b"", b"y"]);
+    commit(&mut left, &meta, b"more");
+    assert_eq!(left.flush().unwrap().sent, 1);
+    assert_eq!(receive(&mut right, 1, 2)[0].1, b"more");
+}

@@ -395,3 +395,6 @@ fn tolerate(entered: io::Result<usize>) -> io::Result<()> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,12 @@ impl SlotMemory {
         (Self { region: Arc::clone(&region), len: bytes }, region)
     }
 
+    /// Memory that no ring has a share of.
+    #[cfg(test)]
+    pub(crate) fn alone(bytes: usize) -> Self {
+        Self::new(bytes).0
+    }
+
     /// Lends a part for writing, if all of it exists.
     ///
     /// What the kernel still has to send from there is the caller's business: it would send the new bytes.

@@ -1,0 +1,285 @@
+use std::net::SocketAddr;
+
+use wraith_proto::{Ecn, Via};
+
+use super::*;
+
+/// A ring that answers as told, cancels what follows a failure, and remembers what went out.
+#[derive(Default)]
+struct Wire {
+    answers: Vec<i32>,
+    /// Sends that were answered: where to, how many bytes, the segment size.
+    calls: Vec<(u16, usize, Option<u16>)>,
+    taken: Vec<Vec<u8>>,
+}
+
+impl Wire {
+    /// Answers with these error numbers; 0 is a success, and so is what comes after them.
+    fn answering(answers: &[i32]) -> Self {
+        Self { answers: answers.iter().rev().copied().collect(), ..Self::default() }
+    }
+
+    /// What a flush of the driver does.
+    fn flush(&mut self, tx: &mut Tx) -> TxReport {
+        self.flush_in_chains_of(tx, 128)
+    }
+
+    fn flush_in_chains_of(&mut self, tx: &mut Tx, room: usize) -> TxReport {
+        tx.seal();
+        let mut syscalls = 0;
+        loop {
+            let chain: Vec<_> = tx.chain(room).collect();
+            if chain.is_empty() {
+                return tx.report(syscalls);
+            }
+            tx.note_running(chain.len());
+            syscalls += 1;
+            let mut broken = false;
+            for piece in chain {
+                let result = if broken { -libc::ECANCELED } else { self.answer(tx, &piece) };
+                broken |= result < 0;
+                tx.settle(result);
+            }
+        }
+    }
+
+    fn answer(&mut self, tx: &mut Tx, piece: &Piece) -> i32 {
+        self.calls.push((piece.meta.to.port(), piece.data().len(), piece.segment()));
+        let code = self.answers.pop().unwrap_or(0);
+        if code == 0 {
+            let bytes = tx.memory.bytes(piece.data()).unwrap().to_vec();
+            let stride = piece.segment().map_or(bytes.len(), usize::from).max(1);
+            if bytes.is_empty() {
+                self.taken.push(Vec::new());
+            }
+            self.taken.extend(bytes.chunks(stride).map(<[u8]>::to_vec));
+        }
+        -code
+    }
+
+    /// The first byte of every datagram that was taken.
+    fn tags(&self) -> Vec<u8> {
+        self.taken.iter().map(|datagram| datagram[0]).collect()
+    }
+}
+
+fn queue(slot_bytes: usize, slots: usize, max_segments: usize) -> Tx {
+    Tx::new(SlotMemory::alone(slot_bytes * slots), slots, slot_bytes, max_segments)
+}
+
+fn to(port: u16) -> TxMeta {
+    TxMeta { to: SocketAddr::from(([127, 0, 0, 1], port)), from: None, via: Via(0), ecn: Ecn::NotEct }
+}
+
+/// Commits a datagram of `len` bytes, all of them `tag`.
+fn commit(tx: &mut Tx, port: u16, tag: u8, len: usize) -> bool {
+    let Some(room) = tx.reserve(&to(port), len) else { return false };
+    room.fill(tag);
+    tx.commit(len);
+    true
+}
+
+fn report(sent: usize, dropped: usize, in_flight: usize, syscalls: usize) -> TxReport {
+    TxReport { sent, dropped, in_flight, syscalls }
+}
+
+#[test]
+fn equal_datagrams_leave_in_one_send_and_all_sends_of_a_flush_in_one_chain() {
+    let mut tx = queue(1 << 16, 2, 64);
+    let mut wire = Wire::default();
+    for (tag, len) in [(0, 100), (1, 100), (2, 60), (3, 100)] {
+        assert!(commit(&mut tx, 1, tag, len));
+    }
+    assert_eq!(wire.flush(&mut tx), report(4, 0, 0, 1));
+    assert_eq!(wire.calls, [(1, 260, Some(100)), (1, 100, None)]);
+    assert_eq!(wire.tags(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_chain_that_does_not_fit_goes_in_parts_and_in_order() {
+    let mut tx = queue(1 << 16, 1, 64);
+    let mut wire = Wire::default();
+    for tag in 0..10 {
+        assert!(commit(&mut tx, u16::from(tag % 2), tag, 10));
+    }
+    assert_eq!(wire.flush_in_chains_of(&mut tx, 4), report(10, 0, 0, 3));
+    assert_eq!(wire.tags(), (0..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn while_a_chain_runs_its_slot_is_kept_and_another_is_filled() {
+    let mut tx = queue(200, 2, 64);
+    assert!(commit(&mut tx, 1, 1, 100));
+    assert!(commit(&mut tx, 2, 2, 100));
+    tx.seal();
+    tx.note_running(tx.chain(9).count());
+    assert_eq!(tx.report(1), report(0, 0, 2, 1));
+    assert!(!tx.has_moved());
+    // The first slot is on its way, the second one free, and then nothing.
+    assert!(commit(&mut tx, 3, 3, 200));
+    assert!(!commit(&mut tx, 3, 4, 1));
+    tx.seal();
+    assert_eq!(tx.chain(9).count(), 0, "order would be lost");
+    assert!(tx.reserve(&to(4), 1).is_none());
+    tx.settle(0);
+    assert!(tx.has_moved());
+    assert!(tx.reserve(&to(4), 1).is_none(), "the slot still holds the second one");
+    tx.settle(0);
+    assert!(!tx.is_running());
+    let mut wire = Wire::default();
+    assert!(commit(&mut tx, 4, 5, 200));
+    assert_eq!(wire.flush(&mut tx), report(4, 0, 0, 1));
+    assert_eq!(wire.tags(), [3, 5]);
+}
+
+#[test]
+fn a_full_slot_lends_nothing_until_the_flush_and_a_tail_keeps_it() {
+    let mut tx = queue(250, 1, 64);
+    let mut wire = Wire::answering(&[libc::ENOBUFS]);
+    assert!(commit(&mut tx, 1, 1, 100));
+    assert!(commit(&mut tx, 2, 2, 100));
+    assert!(tx.reserve(&to(2), 51).is_none());
+    assert!(tx.reserve(&to(2), 50).is_some());
+    assert_eq!(wire.flush(&mut tx), report(0, 0, 2, 1));
+    assert!(!commit(&mut tx, 3, 3, 50));
+    assert_eq!(wire.flush(&mut tx), report(2, 0, 0, 1));
+    assert!(commit(&mut tx, 3, 3, 250));
+    assert_eq!(wire.flush(&mut tx), report(1, 0, 0, 1));
+    assert_eq!(wire.tags(), [1, 2, 3]);
+}
+
+#[test]
+fn a_queue_of_single_datagrams_is_full_at_its_slots() {
+    let mut tx = queue(1 << 16, 2, 1);
+    let mut wire = Wire::default();
+    let committed = (0..1000).filter(|tag| commit(&mut tx, 1, *tag as u8, 10)).count();
+    assert_eq!(committed, Segments::BATCHES);
+    assert_eq!(wire.flush(&mut tx), report(committed, 0, 0, 2));
+    assert!(commit(&mut tx, 1, 0, 10));
+}
+
+#[test]
+fn memory_that_is_missing_for_a_moment_keeps_everything_in_order() {
+    for code in [libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN] {
+        let mut tx = queue(1 << 16, 2, 64);
+        let mut wire = Wire::answering(&[0, code]);
+        for port in 1..=4 {
+            assert!(commit(&mut tx, port, port as u8, 100));
+        }
+        assert_eq!(wire.flush(&mut tx), report(1, 0, 3, 1));
+        assert!(tx.must_retry());
+        assert!(commit(&mut tx, 5, 5, 100), "there is room in another slot");
+        assert_eq!(wire.flush(&mut tx), report(4, 0, 0, 1));
+        assert!(!tx.must_retry());
+        assert_eq!(wire.tags(), [1, 2, 3, 4, 5]);
+    }
+}
+
+#[test]
+fn refused_segmentation_sends_every_datagram_alone_and_is_remembered() {
+    for code in [libc::EIO, libc::EINVAL] {
+        let mut tx = queue(1 << 16, 2, 64);
+        let mut wire = Wire::answering(&[code]);
+        for tag in 0..5 {
+            assert!(commit(&mut tx, if tag < 3 { 1 } else { 2 }, tag, 100));
+        }
+        let sent = wire.flush(&mut tx);
+        assert_eq!((sent.sent, sent.dropped, sent.in_flight), (5, 0, 0));
+        assert_eq!(wire.tags(), [0, 1, 2, 3, 4]);
+        assert_eq!(tx.max_segments(), 1);
+        assert!(commit(&mut tx, 1, 5, 100));
+        assert!(commit(&mut tx, 1, 6, 100));
+        assert_eq!(wire.flush(&mut tx), report(2, 0, 0, 1));
+        assert_eq!(wire.calls[0], (1, 300, Some(100)));
+        assert!(wire.calls[6..].iter().all(|(_, _, segment)| segment.is_none()), "{:?}", wire.calls);
+    }
+}
+
+#[test]
+fn a_refusal_that_a_single_datagram_meets_too_is_not_blamed_on_segmentation() {
+    let mut tx = queue(1 << 16, 2, 64);
+    let mut wire = Wire::answering(&[libc::EINVAL; 3]);
+    assert!(commit(&mut tx, 1, 0, 100));
+    assert!(commit(&mut tx, 1, 1, 100));
+    assert!(commit(&mut tx, 2, 2, 100));
+    let sent = wire.flush(&mut tx);
+    assert_eq!((sent.sent, sent.dropped, sent.in_flight), (1, 2, 0));
+    assert_eq!(wire.tags(), [2]);
+    assert_eq!(tx.max_segments(), 64);
+}
+
+#[test]
+fn only_the_datagram_that_is_too_long_is_dropped() {
+    let mut tx = queue(1 << 16, 2, 64);
+    let mut wire = Wire::answering(&[0, libc::EMSGSIZE, libc::EMSGSIZE, libc::EMSGSIZE]);
+    assert!(commit(&mut tx, 1, 0, 100));
+    for (tag, len) in [(1, 900), (2, 900), (3, 100)] {
+        assert!(commit(&mut tx, 1, tag, len));
+    }
+    let sent = wire.flush(&mut tx);
+    assert_eq!((sent.sent, sent.dropped, sent.in_flight), (2, 2, 0));
+    assert_eq!(wire.tags(), [0, 3]);
+    assert_eq!(tx.max_segments(), 64, "length is no reason to stop segmentation");
+}
+
+#[test]
+fn an_earlier_datagrams_error_costs_a_send_and_no_datagram() {
+    let mut tx = queue(1 << 16, 2, 64);
+    let mut wire = Wire::answering(&[libc::ECONNREFUSED; 2]);
+    assert!(commit(&mut tx, 1, 0, 100));
+    assert!(commit(&mut tx, 1, 1, 100));
+    assert_eq!(wire.flush(&mut tx), report(2, 0, 0, 3));
+
+    let mut wire = Wire::answering(&[libc::ECONNREFUSED; EARLIER_ERRORS + 1]);
+    assert!(commit(&mut tx, 1, 0, 100));
+    assert!(commit(&mut tx, 2, 1, 100));
+    assert_eq!(wire.flush(&mut tx), report(1, 1, 0, EARLIER_ERRORS + 2));
+    assert_eq!(wire.tags(), [1]);
+}
+
+#[test]
+fn what_has_no_route_is_dropped_as_a_whole_and_the_rest_of_its_chain_leaves() {
+    for code in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EAFNOSUPPORT] {
+        let mut tx = queue(1 << 16, 2, 64);
+        let mut wire = Wire::answering(&[0, code]);
+        assert!(commit(&mut tx, 9, 9, 100));
+        for tag in 0..3 {
+            assert!(commit(&mut tx, 1, tag, 100));
+        }
+        for tag in 3..5 {
+            assert!(commit(&mut tx, tag.into(), tag, 100));
+        }
+        assert_eq!(wire.flush(&mut tx), report(3, 3, 0, 2));
+        assert_eq!(wire.tags(), [9, 3, 4]);
+    }
+}
+
+#[test]
+fn an_empty_datagram_is_sent_or_counted() {
+    let mut tx = queue(1 << 16, 2, 64);
+    let mut wire = Wire::default();
+    assert!(commit(&mut tx, 1, 0, 0));
+    assert_eq!(wire.flush(&mut tx), report(1, 0, 0, 1));
+    for index in 0..Segments::BATCHES {
+        assert!(commit(&mut tx, 1 + (index % 2) as u16, 0, 5));
+    }
+    let last = 1 + ((Segments::BATCHES - 1) % 2) as u16;
+    assert!(tx.reserve(&to(last), 5).is_some(), "it would join");
+    tx.commit(0);
+    assert_eq!(wire.flush(&mut tx), report(Segments::BATCHES, 1, 0, 2));
+}
+
+#[test]
+fn a_reservation_is_reused_until_it_is_committed_and_ends_with_a_flush() {
+    let mut tx = queue(1 << 16, 2, 64);
+    let mut wire = Wire::default();
+    let address = tx.reserve(&to(1), 1200).unwrap().as_ptr();
+    for _ in 0..100_000 {
+        assert_eq!(tx.reserve(&to(1), 1200).unwrap().as_ptr(), address);
+    }
+    assert_eq!(wire.flush(&mut tx), report(0, 0, 0, 0));
+    tx.commit(1200);
+    assert_eq!(wire.flush(&mut tx), report(0, 0, 0, 0));
+    assert!(wire.calls.is_empty());
+    assert!(tx.reserve(&to(1), 1 << 17).is_none(), "no slot is so large");
+}

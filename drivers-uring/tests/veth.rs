@@ -1,0 +1,176 @@
+//! Two hosts on a veth pair: what loopback never does, a socket that is full above all. Only root can make them.
+#![cfg(target_os = "linux")]
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{Uid, gettid};
+use wraith_drivers::{Driver, Park, TxReport, Wake};
+use wraith_drivers_uring::{Options, UringDriver};
+use wraith_proto::{Ecn, TxMeta, TxQueue, Via};
+
+const LEFT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+const RIGHT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+const PORT: u16 = 4433;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs a command with its arguments in one string.
+fn run(command: &str) {
+    let mut words = command.split(' ');
+    let done = Command::new(words.next().unwrap()).args(words).output().unwrap();
+    assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Whether hosts can be made here; says why not.
+fn can_make_hosts() -> bool {
+    let able = Uid::effective().is_root() && Command::new("tc").arg("-V").output().is_ok();
+    if !able {
+        println!("not run: it takes root, and ip and tc of iproute2");
+    }
+    able
+}
+
+/// Runs `left` and `right` on hosts of their own; `left` sends through a queue of `rate`.
+fn on_two_hosts(rate: &'static str, left: impl FnOnce() + Send, right: impl FnOnce() + Send) {
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            there.write_all(&gettid().as_raw().to_ne_bytes()).unwrap();
+            there.read_exact(&mut [0]).unwrap();
+            run("ip addr add 10.77.0.2/24 dev right");
+            run("ip link set right up");
+            there.write_all(&[0]).unwrap();
+            right();
+        });
+        scope.spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            let mut thread = [0; 4];
+            here.read_exact(&mut thread).unwrap();
+            let thread = i32::from_ne_bytes(thread);
+            run(&format!("ip link add left type veth peer name right netns {thread}"));
+            run("ip addr add 10.77.0.1/24 dev left");
+            run(&format!("tc qdisc add dev left root tbf rate {rate} burst 64k limit 64m"));
+            run("ip link set left up");
+            here.write_all(&[0]).unwrap();
+            here.read_exact(&mut [0]).unwrap();
+            left();
+        });
+    });
+}
+
+fn number(data: &[u8]) -> u32 {
+    u32::from_be_bytes(data[..4].try_into().unwrap())
+}
+
+#[test]
+fn a_full_socket_keeps_the_order_and_its_room_ends_a_park() {
+    const DATAGRAMS: u32 = 3000;
+    if !can_make_hosts() {
+        return;
+    }
+    let left = || {
+        let options = Options { send_buffer_bytes: 64 << 10, ..Options::default() };
+        let mut driver = UringDriver::bind(SocketAddr::new(LEFT, 0), &options).unwrap();
+        let to = SocketAddr::new(RIGHT, PORT);
+        let (mut committed, mut total, mut parked) = (0, TxReport::default(), 0);
+        while total.sent + total.dropped < DATAGRAMS as usize {
+            // Lengths go up and down: several sends a flush, all to one destination.
+            while committed < DATAGRAMS {
+                let len = 200 + (committed as usize * 97) % 1200;
+                let meta = TxMeta { to, from: None, via: Via(0), ecn: Ecn::Ect0 };
+                let Some(room) = driver.tx().reserve(&meta, len) else { break };
+                room[..4].copy_from_slice(&committed.to_be_bytes());
+                driver.tx().commit(len);
+                committed += 1;
+            }
+            let report = driver.flush().unwrap();
+            total.sent += report.sent;
+            total.dropped += report.dropped;
+            assert_eq!(total.sent + total.dropped + report.in_flight, committed as usize);
+            if report.in_flight > 0 {
+                let until = driver.now().saturating_add(PATIENCE);
+                assert_eq!(driver.park(Some(until)).unwrap(), Wake::Traffic, "{report:?}");
+                parked += 1;
+            }
+        }
+        assert_eq!(total.dropped, 0);
+        assert!(parked > 10, "the socket was full {parked} times");
+    };
+    let right = || {
+        let mut driver = UringDriver::bind(SocketAddr::new(RIGHT, PORT), &Options::default()).unwrap();
+        let mut expected = 0;
+        while expected < DATAGRAMS {
+            let report = driver
+                .recv(64, |meta, data| {
+                    assert_eq!((number(data), meta.ecn, meta.to), (expected, Ecn::Ect0, Some(RIGHT)));
+                    expected += 1;
+                })
+                .unwrap();
+            if report.datagrams == 0 {
+                let until = driver.now().saturating_add(PATIENCE);
+                assert_eq!(driver.park(Some(until)).unwrap(), Wake::Traffic, "{expected} came");
+            }
+        }
+    };
+    on_two_hosts("100mbit", left, right);
+}
+
+#[test]
+fn a_driver_ends_at_once_although_its_socket_is_full() {
+    if !can_make_hosts() {
+        return;
+    }
+    let left = || {
+        let options = Options { send_buffer_bytes: 16 << 10, ..Options::default() };
+        let to = SocketAddr::new(RIGHT, PORT);
+        let mut addr = SocketAddr::new(LEFT, 0);
+        for round in 0..3 {
+            let mut driver = UringDriver::bind(addr, &options).unwrap();
+            addr = driver.local_addr();
+            let meta = TxMeta { to, from: None, via: Via(0), ecn: Ecn::NotEct };
+            let mut in_flight = 0;
+            while in_flight == 0 {
+                while driver.tx().reserve(&meta, 1000).is_some() {
+                    driver.tx().commit(1000);
+                }
+                in_flight = driver.flush().unwrap().in_flight;
+            }
+            assert!(in_flight > 0, "round {round}");
+        }
+    };
+    on_two_hosts("1mbit", left, || {});
+}
+
+#[test]
+fn what_the_path_cannot_carry_whole_is_dropped_and_told() {
+    if !can_make_hosts() {
+        return;
+    }
+    let left = || {
+        let mut driver = UringDriver::bind(SocketAddr::new(LEFT, 0), &Options::default()).unwrap();
+        let meta = |ip| TxMeta { to: SocketAddr::new(ip, PORT), from: None, via: Via(0), ecn: Ecn::NotEct };
+        let nowhere = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        // Longer than the interface's packets, a host without a route, and one that is there.
+        for (ip, len) in [(RIGHT, 1473), (nowhere, 100), (RIGHT, 1472)] {
+            driver.tx().reserve(&meta(ip), len).unwrap().fill(1);
+            driver.tx().commit(len);
+        }
+        let report = driver.flush().unwrap();
+        assert_eq!((report.sent, report.dropped, report.in_flight), (1, 2, 0));
+    };
+    let right = || {
+        let mut driver = UringDriver::bind(SocketAddr::new(RIGHT, PORT), &Options::default()).unwrap();
+        let until = driver.now().saturating_add(PATIENCE);
+        assert_eq!(driver.park(Some(until)).unwrap(), Wake::Traffic);
+        let mut lens = Vec::new();
+        let received: io::Result<_> = driver.recv(9, |_, data| lens.push(data.len()));
+        assert_eq!((received.unwrap().datagrams, lens), (1, vec![1472]));
+    };
+    on_two_hosts("100mbit", left, right);
+}
