@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use wraith_drivers::{Caps, Clock, Driver, Interest, Limit, Park, Pollable, RxReport, TxReport, Wake};
+use wraith_drivers::{Caps, Clock, Driver, Interest, Limit, Mode, Park, Pollable, RxReport, TxReport, Wake};
 use wraith_proto::{Instant, RxMeta};
 
-use crate::options::Options;
+use crate::options::{Options, ZeroCopy};
 use crate::probe::probe;
 use crate::refusal::BindError;
-use crate::ring::{self, Completion, Ring, Send, Setup};
+use crate::ring::{self, Completion, Ring, Send, Sending, Setup};
 use crate::rx::Rx;
 use crate::socket::Socket;
 use crate::tx::{Piece, Tx};
@@ -41,6 +41,7 @@ pub struct UringDriver {
     outer: Epoll,
     clock: Clock,
     caps: Caps,
+    zero_copy: ZeroCopy,
     unparked: bool,
     retry_at: Option<Instant>,
 }
@@ -55,14 +56,22 @@ impl UringDriver {
         probe()?;
         let socket = Socket::bind(addr, options)?;
         let waker = Waker::new()?;
-        let caps = socket.caps(options);
+        let mut caps = socket.caps(options);
         let slots = options.slots.max(1);
         let setup = Setup {
             buffers: options.buffers,
             buffer_bytes: options.buffer_bytes,
             transmit_bytes: slots * options.slot_bytes,
+            poll_thread: options.poll_thread,
+            busy_poll: options.busy_poll,
+            zero_copy: options.zero_copy != ZeroCopy::Never,
         };
         let (mut ring, memory) = Ring::new(&setup, socket.as_fd(), waker.as_fd())?;
+        if ring.sending() != Sending::Copy {
+            caps.mode = Mode::UringZeroCopy;
+        } else if options.zero_copy != ZeroCopy::Never {
+            caps.limited_by = Some(Limit::System);
+        }
         let buffers = ring.buffers().count();
         let outer = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
         for fd in [ring.as_fd(), socket.as_fd()] {
@@ -77,6 +86,7 @@ impl UringDriver {
             outer,
             clock: Clock::new(),
             caps,
+            zero_copy: options.zero_copy,
             unparked: false,
             retry_at: None,
         })
@@ -96,9 +106,40 @@ impl UringDriver {
             match completion {
                 Completion::Received { buffer, len } => self.rx.filled(buffer, len),
                 Completion::ReceiveFailed { error } => self.rx.failed(error),
-                Completion::Sent { result } => self.tx.settle(result),
+                Completion::Sent { result, holds } => self.settle(result, holds),
+                Completion::Released { slot, copied } => {
+                    self.tx.release(slot);
+                    if copied && self.zero_copy == ZeroCopy::UntilCopied {
+                        self.ring.send_copies();
+                        self.note_copies(Limit::Device);
+                    }
+                }
                 Completion::Woken => self.unparked = true,
             }
+        }
+    }
+
+    /// Takes in the result of a send.
+    fn settle(&mut self, result: i32, holds: bool) {
+        let limit = match -result {
+            libc::EINVAL | libc::EOPNOTSUPP => Limit::Device,
+            libc::ENOBUFS | libc::ENOMEM => Limit::Memory,
+            _ => return self.tx.settle(result, holds),
+        };
+        if self.ring.sending() == Sending::Copy {
+            return self.tx.settle(result, holds);
+        }
+        // Zero-copy may be what was refused: the datagrams stay in the queue and leave without it.
+        self.ring.send_plainer();
+        self.note_copies(limit);
+        self.tx.settle(-libc::ECANCELED, holds);
+    }
+
+    /// Says in the capabilities that zero-copy has ended, if it has.
+    fn note_copies(&mut self, limit: Limit) {
+        if self.ring.sending() == Sending::Copy && self.caps.mode == Mode::UringZeroCopy {
+            self.caps.mode = Mode::Uring;
+            self.caps.limited_by = Some(limit);
         }
     }
 
@@ -114,6 +155,7 @@ impl UringDriver {
             let from = meta.from.map(|ip| family.outgoing_ip(ip));
             let send = Send {
                 index: index as u16,
+                slot: piece.slot(),
                 data: piece.data(),
                 name: &Name::of(to),
                 control: &Control::of(to.ip(), from, meta.ecn, piece.segment()),
@@ -200,12 +242,7 @@ impl Driver for UringDriver {
             if sends == 0 {
                 break;
             }
-            syscalls += 1;
-            if sends == 1 {
-                self.ring.submit()?;
-            } else {
-                self.ring.submit_chain(sends)?;
-            }
+            syscalls += usize::from(self.ring.submit_chain()?);
             self.reap();
             if self.tx.is_running() {
                 break;

@@ -25,7 +25,7 @@ mod waker;
 mod wire;
 
 pub use driver::UringDriver;
-pub use options::Options;
+pub use options::{Options, ZeroCopy};
 pub use probe::probe;
 pub use refusal::{BindError, Reason, Refusal, Step};
 pub use tx::Tx;

@@ -24,7 +24,8 @@ pub fn probe() -> Result<(), Refusal> {
     let local = |error: io::Error| Refusal::new(Step::Trial, &error);
     let (inner, outer) = UnixDatagram::pair().map_err(local)?;
     let waker = Waker::new().map_err(local)?;
-    let setup = Setup { buffers: 2, buffer_bytes: WORD.len(), transmit_bytes: WORD.len() };
+    let setup =
+        Setup { buffers: 2, buffer_bytes: WORD.len(), transmit_bytes: WORD.len(), ..Setup::default() };
     let (mut ring, mut memory) = Ring::new(&setup, inner.as_fd(), waker.as_fd())?;
     ring.check_operations()?;
     if let Some(room) = memory.bytes(0..WORD.len()) {
@@ -43,22 +44,23 @@ pub fn probe() -> Result<(), Refusal> {
 /// Sends the word out of the ring and receives one.
 fn exchange(ring: &mut Ring) -> io::Result<()> {
     ring.start()?;
-    let control = Control::NONE;
-    ring.send(&Send { index: 0, data: 0..WORD.len(), name: &Name::NONE, control: &control, linked: false });
+    let (data, name) = (0..WORD.len(), &Name::NONE);
+    ring.send(&Send { index: 0, slot: 0, data, name, control: &Control::NONE, linked: false });
+    ring.submit_chain()?;
     let (mut sent, mut received) = (false, false);
     for _ in 0..LOOKS {
         ring.wait(Some(LOOK))?;
         while let Some(completion) = ring.next() {
             match completion {
-                Completion::Sent { result: 0 } => sent = true,
-                Completion::Sent { result: code } => return Err(io::Error::from_raw_os_error(-code)),
+                Completion::Sent { result: 0, .. } => sent = true,
+                Completion::Sent { result: code, .. } => return Err(io::Error::from_raw_os_error(-code)),
                 Completion::Received { buffer, len } => {
                     let bytes = ring.buffers().get_mut(buffer);
                     received = bytes.and_then(|bytes| bytes.get(RX_PAYLOAD..len)) == Some(WORD);
                     ring.buffers().give(buffer);
                 }
                 Completion::ReceiveFailed { error } => return Err(io::Error::from_raw_os_error(error)),
-                Completion::Woken => {}
+                Completion::Released { .. } | Completion::Woken => {}
             }
         }
         if sent && received {

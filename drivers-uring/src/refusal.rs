@@ -24,6 +24,8 @@ pub enum Step {
     Files,
     /// A ring of receive buffers (Linux 5.19).
     Buffers,
+    /// Polling of the network device (Linux 6.9), if it was asked for.
+    BusyPoll,
     /// Operations: sends, receives that go on by themselves (Linux 6.0), reads, cancellations.
     Operations,
     /// A datagram that passes through the ring.
@@ -97,6 +99,7 @@ impl fmt::Display for Refusal {
             Step::Setup => "io_uring",
             Step::Files => "io_uring's registered files",
             Step::Buffers => "io_uring's ring of buffers",
+            Step::BusyPoll => "io_uring's busy polling",
             Step::Operations => "io_uring's operations for datagrams",
             Step::Trial => "a trial of io_uring",
         };

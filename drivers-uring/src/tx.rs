@@ -42,7 +42,7 @@ struct Slot {
     end: usize,
     /// What is committed and no flush has seen.
     segments: Segments,
-    /// Batches in the queue that lie here.
+    /// Batches in the queue that lie here, and sends that the network still reads for.
     users: usize,
 }
 
@@ -66,6 +66,7 @@ struct Batch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) meta: TxMeta,
+    slot: usize,
     start: usize,
     bytes: usize,
     segment: usize,
@@ -130,8 +131,9 @@ impl Tx {
         self.running += sends;
     }
 
-    /// Draws the conclusion from the result of the oldest send that runs.
-    pub(crate) fn settle(&mut self, result: i32) {
+    /// Draws the conclusion from the result of the oldest send that runs. If it `holds` its slot, that is not free
+    /// before [`Tx::release`].
+    pub(crate) fn settle(&mut self, result: i32, holds: bool) {
         self.running = self.running.saturating_sub(1);
         self.moved = true;
         let verdict = if result >= 0 { None } else { Some(Verdict::of_send(-result)) };
@@ -140,6 +142,7 @@ impl Tx {
             return;
         }
         let Some(mut batch) = self.queue.pop_front() else { return };
+        self.slots[batch.slot].users += usize::from(holds);
         let piece = batch.piece();
         match verdict {
             None => {
@@ -163,6 +166,12 @@ impl Tx {
             }
         }
         self.queue.push_front(batch);
+    }
+
+    /// Notes that the network reads no more for a send that held this slot.
+    pub(crate) fn release(&mut self, slot: u16) {
+        self.moved = true;
+        self.leave(slot.into());
     }
 
     /// Ends a flush, and says what has been settled since the last one.
@@ -208,8 +217,13 @@ impl Tx {
             self.queue.push_front(batch);
             return;
         }
-        let slot = &mut self.slots[batch.slot];
-        slot.users -= 1;
+        self.leave(batch.slot);
+    }
+
+    /// Notes that a slot has one user less.
+    fn leave(&mut self, slot: usize) {
+        let Some(slot) = self.slots.get_mut(slot) else { return };
+        slot.users = slot.users.saturating_sub(1);
         if slot.users == 0 && slot.segments.is_empty() {
             slot.end = 0;
         }
@@ -264,7 +278,13 @@ impl Batch {
     }
 
     fn first(&self) -> Piece {
-        Piece { meta: self.meta, start: self.start, bytes: self.piece(), segment: self.segment }
+        Piece {
+            meta: self.meta,
+            slot: self.slot,
+            start: self.start,
+            bytes: self.piece(),
+            segment: self.segment,
+        }
     }
 }
 
@@ -272,6 +292,10 @@ impl Piece {
     /// Where it lies in the transmit memory.
     pub(crate) fn data(&self) -> Range<usize> {
         self.start..self.start + self.bytes
+    }
+
+    pub(crate) fn slot(&self) -> u16 {
+        self.slot as u16
     }
 
     /// Bytes of its datagrams, if it has several.

@@ -35,8 +35,8 @@ fn can_make_hosts() -> bool {
     able
 }
 
-/// Runs `left` and `right` on hosts of their own; `left` sends through a queue of `rate`.
-fn on_two_hosts(rate: &'static str, left: impl FnOnce() + Send, right: impl FnOnce() + Send) {
+/// Runs `left` and `right` on hosts of their own; `left` sends through a queue of `rate` to the driver of `right`.
+fn on_two_hosts(rate: &'static str, left: impl FnOnce() + Send, right: impl FnOnce(UringDriver) + Send) {
     let (mut here, mut there) = UnixStream::pair().unwrap();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -45,8 +45,9 @@ fn on_two_hosts(rate: &'static str, left: impl FnOnce() + Send, right: impl FnOn
             there.read_exact(&mut [0]).unwrap();
             run("ip addr add 10.77.0.2/24 dev right");
             run("ip link set right up");
+            let driver = UringDriver::bind(SocketAddr::new(RIGHT, PORT), &Options::default()).unwrap();
             there.write_all(&[0]).unwrap();
-            right();
+            right(driver);
         });
         scope.spawn(move || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
@@ -102,8 +103,7 @@ fn a_full_socket_keeps_the_order_and_its_room_ends_a_park() {
         assert_eq!(total.dropped, 0);
         assert!(parked > 10, "the socket was full {parked} times");
     };
-    let right = || {
-        let mut driver = UringDriver::bind(SocketAddr::new(RIGHT, PORT), &Options::default()).unwrap();
+    let right = |mut driver: UringDriver| {
         let mut expected = 0;
         while expected < DATAGRAMS {
             let report = driver
@@ -144,7 +144,7 @@ fn a_driver_ends_at_once_although_its_socket_is_full() {
             assert!(in_flight > 0, "round {round}");
         }
     };
-    on_two_hosts("1mbit", left, || {});
+    on_two_hosts("1mbit", left, drop);
 }
 
 #[test]
@@ -164,8 +164,7 @@ fn what_the_path_cannot_carry_whole_is_dropped_and_told() {
         let report = driver.flush().unwrap();
         assert_eq!((report.sent, report.dropped, report.in_flight), (1, 2, 0));
     };
-    let right = || {
-        let mut driver = UringDriver::bind(SocketAddr::new(RIGHT, PORT), &Options::default()).unwrap();
+    let right = |mut driver: UringDriver| {
         let until = driver.now().saturating_add(PATIENCE);
         assert_eq!(driver.park(Some(until)).unwrap(), Wake::Traffic);
         let mut lens = Vec::new();

@@ -4,24 +4,25 @@
 //! operation: a ring that cannot prove at its end that all operations have ended leaks that memory.
 
 mod buffers;
+mod end;
 mod memory;
 mod messages;
+mod setup;
 mod slots;
 
 use std::io;
-use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
-use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
+use io_uring::types::{Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use crate::refusal::{Reason, Refusal, Step};
-use crate::wire::{Control, Name, RX_PAYLOAD};
+use crate::wire::{Control, Name};
 
 pub(crate) use buffers::Buffers;
+pub(crate) use setup::Setup;
 pub(crate) use slots::SlotMemory;
 
 use memory::Region;
@@ -29,30 +30,14 @@ use messages::Messages;
 
 /// Sends that one chain may hold.
 pub(crate) const CHAIN: u16 = 128;
-/// A whole chain, a receive, a wake-up and a cancellation.
-const SUBMISSIONS: u32 = 256;
-/// Two for each of many zero-copy sends, and what arrives meanwhile.
-const COMPLETIONS: u32 = 2048;
 /// The group that receive buffers belong to.
 const GROUP: u16 = 0;
 /// Registered files.
 const SOCKET: Fixed = Fixed(0);
 const WAKER: Fixed = Fixed(1);
-/// How long the end of a ring may take.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// How long one wait within that may take.
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// What a ring is made of.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
-    /// Receive buffers.
-    pub(crate) buffers: u16,
-    /// Bytes of payload that each holds.
-    pub(crate) buffer_bytes: usize,
-    /// Bytes of transmit memory.
-    pub(crate) transmit_bytes: usize,
-}
+/// `IORING_SEND_ZC_REPORT_USAGE`, and what is reported then: `IORING_NOTIF_USAGE_ZC_COPIED`.
+const REPORT_USAGE: u16 = 1 << 3;
+const USAGE_COPIED: u32 = 1 << 31;
 
 /// An operation that has ended, or a step of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,8 +46,11 @@ pub(crate) enum Completion {
     Received { buffer: u16, len: usize },
     /// The receive has ended with this error number.
     ReceiveFailed { error: i32 },
-    /// The oldest send of the chain has ended, with 0 or a negative error number.
-    Sent { result: i32 },
+    /// The oldest send of the chain has ended, with 0 or a negative error number. If it `holds` its slot, the
+    /// network still reads there.
+    Sent { result: i32, holds: bool },
+    /// The network reads no more for one of the sends that held this slot; it may have `copied` instead.
+    Released { slot: u16, copied: bool },
     /// An unparker was used.
     Woken,
 }
@@ -72,6 +60,8 @@ pub(crate) enum Completion {
 pub(crate) struct Send<'a> {
     /// Place in the chain.
     pub(crate) index: u16,
+    /// Slot of the data.
+    pub(crate) slot: u16,
     /// Within the transmit memory.
     pub(crate) data: Range<usize>,
     pub(crate) name: &'a Name,
@@ -80,7 +70,7 @@ pub(crate) struct Send<'a> {
     pub(crate) linked: bool,
 }
 
-/// What a completion belongs to: the upper half of its user data. The lower half is an index.
+/// What a completion belongs to: the upper half of its user data. The lower half has a slot and an index.
 mod kind {
     pub(super) const RECEIVE: u32 = 1;
     pub(super) const WAKE: u32 = 2;
@@ -94,81 +84,29 @@ pub(crate) struct Ring {
     buffers: Buffers,
     messages: Messages,
     transmit: Arc<Region>,
+    /// Sends that wait until the chain is whole: a thread of the kernel would take the first ones for all.
+    chain: Vec<squeue::Entry>,
     /// Operations of which a completion is still to come.
     running: usize,
     receiving: bool,
     waking: bool,
     /// The thread that uses the ring is known to the kernel.
     started: bool,
+    sending: Sending,
+}
+
+/// How data gets from the slots to the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sending {
+    /// Copied by each send.
+    Copy,
+    /// Read where it is, if the device can.
+    ZeroCopy,
+    /// Read where it is, from registered memory.
+    ZeroCopyFixed,
 }
 
 impl Ring {
-    /// Sets up a ring that no thread owns yet, and the memory to send from.
-    pub(crate) fn new(
-        setup: &Setup,
-        socket: BorrowedFd<'_>,
-        waker: BorrowedFd<'_>,
-    ) -> Result<(Self, SlotMemory), Refusal> {
-        let io = IoUring::builder()
-            .dontfork()
-            .setup_r_disabled()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .setup_submit_all()
-            .setup_cqsize(COMPLETIONS)
-            .build(SUBMISSIONS)
-            .map_err(|error| Refusal::new(Step::Setup, &error))?;
-        io.submitter()
-            .register_files(&[socket.as_raw_fd(), waker.as_raw_fd()])
-            .map_err(|error| Refusal::new(Step::Files, &error))?;
-        let (memory, transmit) = SlotMemory::new(setup.transmit_bytes);
-        let mut ring = Self {
-            io,
-            buffers: Buffers::new(setup.buffers, RX_PAYLOAD + setup.buffer_bytes),
-            messages: Messages::new(CHAIN),
-            transmit,
-            running: 0,
-            receiving: false,
-            waking: false,
-            started: false,
-        };
-        ring.register_buffers().map_err(|error| Refusal::new(Step::Buffers, &error))?;
-        Ok((ring, memory))
-    }
-
-    fn register_buffers(&mut self) -> io::Result<()> {
-        // SAFETY: the ring of buffers has as many entries as it says, and stays where it is until the ring has
-        // ended: `self` owns it and leaks it if operations may still run by then.
-        unsafe {
-            self.io.submitter().register_buf_ring_with_flags(
-                self.buffers.address(),
-                self.buffers.count(),
-                GROUP,
-                0,
-            )?;
-        }
-        self.buffers.give_all();
-        Ok(())
-    }
-
-    /// Whether the kernel knows every operation that a ring of ours runs.
-    pub(crate) fn check_operations(&self) -> Result<(), Refusal> {
-        let mut known = Probe::new();
-        let failed = |error: io::Error| Refusal::new(Step::Operations, &error);
-        self.io.submitter().register_probe(&mut known).map_err(failed)?;
-        let needed = [
-            opcode::SendMsg::CODE,
-            opcode::RecvMsgMulti::CODE,
-            opcode::Read::CODE,
-            opcode::AsyncCancel2::CODE,
-        ];
-        if needed.iter().all(|code| known.is_supported(*code)) {
-            return Ok(());
-        }
-        Err(Refusal { step: Step::Operations, reason: Reason::TooOld })
-    }
-
     /// Makes the calling thread the owner, if there is none yet, and asks for datagrams and wake-ups if that
     /// has ended. The requests leave with the next entry.
     pub(crate) fn start(&mut self) -> io::Result<()> {
@@ -193,10 +131,10 @@ impl Ring {
         Ok(())
     }
 
-    /// Adds a send to the chain; false if there is no room or the memory does not exist.
+    /// Adds a send to the chain; false if there is no room for more or the memory does not exist.
     pub(crate) fn send(&mut self, send: &Send<'_>) -> bool {
         let Range { start, end } = send.data;
-        if start > end || end > self.transmit.len() || self.room() == 0 {
+        if start > end || end > self.transmit.len() || self.chain.len() >= self.room() {
             return false;
         }
         // SAFETY: the range lies within the region.
@@ -204,17 +142,19 @@ impl Ring {
         let Some(header) = self.messages.fill(send.index, data, end - start, send.name, send.control) else {
             return false;
         };
-        let mut entry = opcode::SendMsg::new(SOCKET, header).build();
+        let fixed = (self.sending == Sending::ZeroCopyFixed).then_some(0);
+        let mut entry = match self.sending {
+            Sending::Copy => opcode::SendMsg::new(SOCKET, header).build(),
+            Sending::ZeroCopy | Sending::ZeroCopyFixed => {
+                opcode::SendMsgZc::new(SOCKET, header).ioprio(REPORT_USAGE).buf_index(fixed).build()
+            }
+        };
         if send.linked {
             entry = entry.flags(squeue::Flags::IO_LINK);
         }
-        // SAFETY: header, name and control messages belong to `self.messages`, whose entry stays busy until the
-        // operation has ended. The data belongs to a region that `self` shares and keeps as long.
-        let pushed = unsafe { self.push(&entry, kind::SEND, u32::from(send.index)) };
-        if !pushed {
-            self.messages.free(send.index);
-        }
-        pushed
+        let index = u32::from(send.slot) << 16 | u32::from(send.index);
+        self.chain.push(tagged(&entry, kind::SEND, index));
+        true
     }
 
     /// Submissions that can be added.
@@ -223,14 +163,32 @@ impl Ring {
         queue.capacity() - queue.len()
     }
 
-    /// Submits what was added, and does what the kernel has put off.
-    pub(crate) fn submit(&mut self) -> io::Result<()> {
-        tolerate(self.io.submit())
+    /// Submits what was added, and does what the kernel has put off. Returns whether that took a system call.
+    pub(crate) fn submit(&mut self) -> io::Result<bool> {
+        let polled = self.is_polled();
+        let queue = self.io.submission();
+        let awake = polled && !queue.need_wakeup() && !queue.cq_overflow();
+        drop(queue);
+        tolerate(self.io.submit())?;
+        Ok(!awake)
     }
 
-    /// Like [`Ring::submit`], and goes on with chains as far as they come without waiting.
-    pub(crate) fn submit_chain(&mut self, sends: usize) -> io::Result<()> {
-        self.enter(sends, Some(Duration::ZERO))
+    /// Submits the chain and what was added, and goes on with the chain as far as it comes without waiting. Returns
+    /// whether that took a system call.
+    pub(crate) fn submit_chain(&mut self) -> io::Result<bool> {
+        let sends = self.chain.len();
+        // SAFETY: headers, names and control messages belong to `self.messages`, whose entries stay busy until their
+        // operations have ended. The data belongs to a region that `self` shares and keeps as long.
+        if unsafe { self.io.submission().push_multiple(&self.chain) }.is_ok() {
+            self.running += sends;
+            self.chain.clear();
+        }
+        // What is not linked is done by the submission, and a thread of the kernel needs no help.
+        if sends <= 1 || self.is_polled() {
+            return self.submit();
+        }
+        self.enter(sends, Some(Duration::ZERO))?;
+        Ok(true)
     }
 
     /// Submits what was added, and waits for a completion, at most for `limit`.
@@ -258,7 +216,7 @@ impl Ring {
             if ends {
                 self.running = self.running.saturating_sub(1);
             }
-            let (kind, index) = ((entry.user_data() >> 32) as u32, entry.user_data() as u16);
+            let (kind, slot) = ((entry.user_data() >> 32) as u32, (entry.user_data() >> 16) as u16);
             match kind {
                 kind::RECEIVE => {
                     if let Some(completion) = self.received(result, cqueue::buffer_select(flags), ends) {
@@ -271,9 +229,13 @@ impl Ring {
                         return Some(Completion::Woken);
                     }
                 }
+                kind::SEND if cqueue::notif(flags) => {
+                    let copied = result.cast_unsigned() & USAGE_COPIED != 0;
+                    return Some(Completion::Released { slot, copied });
+                }
                 kind::SEND => {
-                    self.messages.free(index);
-                    return Some(Completion::Sent { result: result.min(0) });
+                    self.messages.free(entry.user_data() as u16);
+                    return Some(Completion::Sent { result: result.min(0), holds: !ends });
                 }
                 _ => {}
             }
@@ -298,8 +260,33 @@ impl Ring {
         if !self.io.completion().is_empty() {
             return true;
         }
+        let polled = self.is_polled();
         let queue = self.io.submission();
-        queue.taskrun() || queue.cq_overflow() || !queue.is_empty()
+        let waits = !queue.is_empty() && (!polled || queue.need_wakeup());
+        waits || queue.taskrun() || queue.cq_overflow()
+    }
+
+    /// How later sends get to the network.
+    pub(crate) fn sending(&self) -> Sending {
+        self.sending
+    }
+
+    /// Gives up the last step of [`Sending`] that was gained.
+    pub(crate) fn send_plainer(&mut self) {
+        self.sending = match self.sending {
+            Sending::ZeroCopyFixed => Sending::ZeroCopy,
+            Sending::ZeroCopy | Sending::Copy => Sending::Copy,
+        };
+    }
+
+    /// Copies from now on.
+    pub(crate) fn send_copies(&mut self) {
+        self.sending = Sending::Copy;
+    }
+
+    /// Whether a thread of the kernel submits.
+    fn is_polled(&self) -> bool {
+        self.io.params().is_setup_sqpoll()
     }
 
     /// Whether datagrams are asked for.
@@ -315,52 +302,10 @@ impl Ring {
     /// All that `entry` points to must stay valid until the operation has ended, or as long as `self` has memory
     /// that the kernel may use.
     unsafe fn push(&mut self, entry: &squeue::Entry, kind: u32, index: u32) -> bool {
-        let entry = entry.clone().user_data(u64::from(kind) << 32 | u64::from(index));
         // SAFETY: the caller's promise.
-        let pushed = unsafe { self.io.submission().push(&entry) }.is_ok();
+        let pushed = unsafe { self.io.submission().push(&tagged(entry, kind, index)) }.is_ok();
         self.running += usize::from(pushed);
         pushed
-    }
-
-    /// Cancels what runs and waits for its end, for a moment. Returns whether nothing runs any more.
-    fn quiesce(&mut self) -> bool {
-        if self.running == 0 {
-            return true;
-        }
-        let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
-        // SAFETY: the operation uses no memory.
-        while !unsafe { self.push(&cancel, kind::CANCEL, 0) } {
-            if self.submit().is_err() {
-                return false;
-            }
-        }
-        let until = Instant::now() + PATIENCE;
-        while self.running > 0 {
-            // Another thread than the one that used the ring cannot do this.
-            if self.wait(Some(PAUSE)).is_err() {
-                return false;
-            }
-            while self.next().is_some() {}
-            if Instant::now() >= until {
-                return self.running == 0;
-            }
-        }
-        true
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        if self.quiesce() {
-            // The kernel takes its time to end a ring; without files it holds no port meanwhile.
-            let submitter = self.io.submitter();
-            let _ = submitter.unregister_files();
-            let _ = submitter.unregister_buf_ring(GROUP);
-            return;
-        }
-        mem::forget(mem::replace(&mut self.buffers, Buffers::new(1, 1)));
-        mem::forget(mem::replace(&mut self.messages, Messages::new(1)));
-        mem::forget(Arc::clone(&self.transmit));
     }
 }
 
@@ -379,6 +324,11 @@ impl std::fmt::Debug for Ring {
             .field("started", &self.started)
             .finish_non_exhaustive()
     }
+}
+
+/// The entry with the name of what it belongs to.
+fn tagged(entry: &squeue::Entry, kind: u32, index: u32) -> squeue::Entry {
+    entry.clone().user_data(u64::from(kind) << 32 | u64::from(index))
 }
 
 /// Passes over what an entry reports that is no failure.

@@ -38,7 +38,7 @@ impl Wire {
             for piece in chain {
                 let result = if broken { -libc::ECANCELED } else { self.answer(tx, &piece) };
                 broken |= result < 0;
-                tx.settle(result);
+                tx.settle(result, false);
             }
         }
     }
@@ -121,10 +121,10 @@ fn while_a_chain_runs_its_slot_is_kept_and_another_is_filled() {
     tx.seal();
     assert_eq!(tx.chain(9).count(), 0, "order would be lost");
     assert!(tx.reserve(&to(4), 1).is_none());
-    tx.settle(0);
+    tx.settle(0, false);
     assert!(tx.has_moved());
     assert!(tx.reserve(&to(4), 1).is_none(), "the slot still holds the second one");
-    tx.settle(0);
+    tx.settle(0, false);
     assert!(!tx.is_running());
     let mut wire = Wire::default();
     assert!(commit(&mut tx, 4, 5, 200));
