@@ -1,32 +1,40 @@
 //! What a case is given.
 
+use std::sync::Arc;
+
 use wraith_drivers::Driver;
 use wraith_sim::{Rng, alloc};
 
 use crate::case::{Claim, Outcome, Verdict};
-use crate::harness::{Harness, Link};
+use crate::harness::{Link, Workshop};
 use crate::options::Options;
 use crate::wire::Wire;
 
-/// The options of the run and its dice.
-pub(crate) struct Context {
+/// The options of the run, its dice, and where wires come from.
+pub(crate) struct Context<D> {
     pub(crate) options: Options,
     pub(crate) rng: Rng,
+    workshop: Arc<dyn Workshop<D>>,
 }
 
-impl Context {
-    pub(crate) fn new(options: &Options) -> Self {
-        Self { options: options.clone(), rng: Rng::new(options.seed) }
+impl<D: Driver> Context<D> {
+    pub(crate) fn new(options: &Options, workshop: Arc<dyn Workshop<D>>) -> Self {
+        Self { options: options.clone(), rng: Rng::new(options.seed), workshop }
     }
 
     /// Two ends on a wire.
-    pub(crate) fn wire<H: Harness>(&self, link: Link) -> Outcome<Wire<H::Driver>> {
-        Ok(Wire::new(H::pair(&link)?, self.options.patience))
+    pub(crate) fn wire(&self, link: Link) -> Outcome<Wire<D>> {
+        Ok(Wire::new(self.workshop.pair(&link)?, self.options.patience))
+    }
+
+    /// Longest payload that the wire of `link` carries, if it is shorter than `max_datagram`.
+    pub(crate) fn path_limit(&self, link: &Link) -> Option<usize> {
+        self.workshop.path_limit(link)
     }
 
     /// Two ends of a driver that makes `claim`.
-    pub(crate) fn claiming<H: Harness>(&self, claim: Claim, link: Link) -> Outcome<Wire<H::Driver>> {
-        let wire = self.wire::<H>(link)?;
+    pub(crate) fn claiming(&self, claim: Claim, link: Link) -> Outcome<Wire<D>> {
+        let wire = self.wire(link)?;
         if claim.is_made_by(&wire.left.driver.caps()) {
             Ok(wire)
         } else {

@@ -38,6 +38,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod broken;
 mod case;
 mod cases;
 mod context;

@@ -1,7 +1,9 @@
 //! Running cases, and what came out.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -13,24 +15,23 @@ use wraith_drivers::{Caps, Driver, Park};
 use crate::case::{Case, Outcome, Verdict};
 use crate::cases;
 use crate::context::Context;
-use crate::harness::{Harness, Link};
+use crate::harness::{Harness, Link, Of, Workshop};
 use crate::options::Options;
 
 /// A case that takes longer hangs. The longest ones take a fraction on a slow machine.
 const HANG: Duration = Duration::from_mins(3);
 
-/// The cases that a driver claims by its traits.
-#[derive(Debug)]
-pub struct Suite<H> {
-    runnable: Vec<Runnable>,
-    harness: PhantomData<fn() -> H>,
+/// The cases that a driver claims by its traits, and where its pairs come from.
+pub struct Suite<D> {
+    workshop: Arc<dyn Workshop<D>>,
+    runnable: Vec<Runnable<D>>,
 }
 
 /// A case made for one driver.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Runnable {
+#[derive(Debug)]
+pub(crate) struct Runnable<D> {
     pub(crate) case: Case,
-    pub(crate) body: fn(&mut Context) -> Outcome,
+    pub(crate) body: fn(&mut Context<D>) -> Outcome,
 }
 
 /// What came out of a suite.
@@ -46,19 +47,23 @@ pub struct Report {
     pub options: Options,
 }
 
-impl<H: Harness> Suite<H> {
-    /// The cases of every driver.
-    pub fn new() -> Self {
-        Self { runnable: cases::driver::<H>(), harness: PhantomData }
+impl<D: Driver + 'static> Suite<D> {
+    /// The cases of every driver, for that of `H`.
+    pub fn of<H: Harness<Driver = D>>() -> Self {
+        Self::from_workshop(Arc::new(Of::<H>(PhantomData)))
+    }
+
+    pub(crate) fn from_workshop(workshop: Arc<dyn Workshop<D>>) -> Self {
+        Self { workshop, runnable: cases::driver() }
     }
 
     /// Adds the cases of drivers that park a thread; some move one end to another thread.
     #[must_use]
     pub fn park(mut self) -> Self
     where
-        H::Driver: Park + Send,
+        D: Park + Send,
     {
-        self.runnable.extend(cases::park::<H>());
+        self.runnable.extend(cases::park());
         self
     }
 
@@ -67,10 +72,15 @@ impl<H: Harness> Suite<H> {
     #[must_use]
     pub fn pollable(mut self) -> Self
     where
-        H::Driver: Pollable,
+        D: Pollable,
     {
-        self.runnable.extend(cases::pollable::<H>());
+        self.runnable.extend(cases::pollable());
         self
+    }
+
+    /// [`Harness::NAME`].
+    pub fn name(&self) -> &'static str {
+        self.workshop.name()
     }
 
     /// Runs the case named `id`.
@@ -87,31 +97,34 @@ impl<H: Harness> Suite<H> {
         let wanted = |case: &&Case| options.only.as_ref().is_none_or(|part| case.id.contains(part));
         let results =
             cases::cases().iter().filter(wanted).map(|case| (*case, self.verdict(case, options))).collect();
-        let caps = catch_unwind(|| H::pair(&Link::default()).ok().map(|pair| pair.left.caps()));
-        Report { driver: H::NAME, caps: caps.ok().flatten(), results, options: options.clone() }
+        let pair = || self.workshop.pair(&Link::default()).ok().map(|pair| pair.left.caps());
+        let caps = catch_unwind(AssertUnwindSafe(pair)).ok().flatten();
+        Report { driver: self.name(), caps, results, options: options.clone() }
     }
 
     fn verdict(&self, case: &Case, options: &Options) -> Verdict {
         match self.runnable.iter().find(|runnable| runnable.case.id == case.id) {
-            Some(runnable) => runnable.run(options),
+            Some(runnable) => runnable.run(options, Arc::clone(&self.workshop)),
             None => Verdict::NotClaimed("the harness does not claim the trait".to_owned()),
         }
     }
 }
 
-impl<H: Harness> Default for Suite<H> {
-    fn default() -> Self {
-        Self::new()
+impl<D> fmt::Debug for Suite<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cases = self.runnable.len();
+        f.debug_struct("Suite").field("name", &self.workshop.name()).field("cases", &cases).finish()
     }
 }
 
-impl Runnable {
+impl<D: Driver + 'static> Runnable<D> {
     /// Runs the case on a thread of its own: a driver that hangs is reported, and allocations are counted apart.
-    fn run(self, options: &Options) -> Verdict {
-        let mut context = Context::new(options);
+    fn run(&self, options: &Options, workshop: Arc<dyn Workshop<D>>) -> Verdict {
+        let mut context = Context::new(options, workshop);
         let (result, outcome) = mpsc::channel();
+        let body = self.body;
         let work = move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(&mut context)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut context)));
             // The other end is gone only if this took too long.
             let _ = result.send(outcome);
         };
@@ -142,7 +155,7 @@ impl Report {
 
 /// Runs the cases of every driver; those of `Park` and `Pollable` need a [`Suite`] that claims them.
 pub fn run<H: Harness>(options: &Options) -> Report {
-    Suite::<H>::new().run(options)
+    Suite::of::<H>().run(options)
 }
 
 /// Runs one case of every driver.
@@ -150,7 +163,7 @@ pub fn run<H: Harness>(options: &Options) -> Report {
 /// # Panics
 /// If there is no case of that name.
 pub fn run_case<H: Harness>(id: &str, options: &Options) -> Verdict {
-    Suite::<H>::new().run_case(id, options)
+    Suite::of::<H>().run_case(id, options)
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {

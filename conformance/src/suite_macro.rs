@@ -1,8 +1,9 @@
 //! Macros for a driver's own tests.
 
+use wraith_drivers::Driver;
+
 use crate::case::Verdict;
 use crate::cases::cases;
-use crate::harness::Harness;
 use crate::options::Options;
 use crate::suite::Suite;
 
@@ -35,8 +36,8 @@ macro_rules! suite {
     };
     (@suite $harness:ty, [$($claims:tt)*]) => {
         #[cfg(test)]
-        fn conformance_suite() -> $crate::Suite<$harness> {
-            $crate::Suite::<$harness>::new()$($claims)*
+        fn conformance_suite() -> $crate::Suite<<$harness as $crate::Harness>::Driver> {
+            $crate::Suite::of::<$harness>()$($claims)*
         }
     };
 }
@@ -96,16 +97,16 @@ impl Place {
 ///
 /// # Panics
 /// If the case fails, with its seed and a line that repeats it.
-pub fn check<H: Harness>(suite: &Suite<H>, id: &str, place: &Place) {
+pub fn check<D: Driver + 'static>(suite: &Suite<D>, id: &str, place: &Place) {
     let options = Options::from_env();
     let verdict = suite.run_case(id, &options);
     let (word, reason) = (verdict.word(), verdict.reason().unwrap_or_default());
     let Some(case) = cases().iter().find(|case| case.id == id) else { return };
     if verdict.is_failure(case, &options) {
-        let (driver, clause, level, seed) = (H::NAME, case.clause, case.level, options.seed);
+        let (driver, clause, level, seed) = (suite.name(), case.clause, case.level, options.seed);
         let repeat = place.repeat(id, &options);
         panic!("{driver}: {id} ({clause}, {level}): {word}: {reason}\n  seed {seed}, again: {repeat}");
     } else if verdict != Verdict::Pass {
-        println!("{}: {id}: {word}: {reason}", H::NAME);
+        println!("{}: {id}: {word}: {reason}", suite.name());
     }
 }

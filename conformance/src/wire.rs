@@ -100,7 +100,7 @@ impl<D: Driver> Wire<D> {
         let mut offered = 0;
         let mut datagrams = datagrams.into_iter().peekable();
         while let Some(&(meta, data)) = datagrams.peek() {
-            let waiting = offered - arrivals.len();
+            let waiting = usize::saturating_sub(offered, arrivals.len());
             if waiting < Link::WINDOW / 2 && self.left.commit(&meta, data) {
                 datagrams.next();
                 offered += 1;

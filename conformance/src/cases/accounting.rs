@@ -7,11 +7,11 @@ use wraith_proto::TxMeta;
 
 use crate::case::{Claim, Outcome, ensure, ensure_eq};
 use crate::context::Context;
-use crate::harness::{Harness, Link};
+use crate::harness::Link;
 use crate::wire::{Tally, same};
 
-pub(super) fn caps_are_sane<H: Harness>(context: &mut Context) -> Outcome {
-    let wire = context.wire::<H>(Link::default())?;
+pub(super) fn caps_are_sane<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let wire = context.wire(Link::default())?;
     for end in [&wire.left, &wire.right] {
         let caps = end.driver.caps();
         ensure!(caps.max_datagram >= 1200, "max_datagram is {}, paths carry 1200", caps.max_datagram);
@@ -25,8 +25,8 @@ pub(super) fn caps_are_sane<H: Harness>(context: &mut Context) -> Outcome {
     Ok(())
 }
 
-pub(super) fn caps_and_address_stay<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn caps_and_address_stay<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let (caps, addr) = (wire.left.driver.caps(), wire.left.driver.local_addr());
     ensure!(addr.port() != 0 && addr != wire.right.driver.local_addr(), "{addr} is not an end's own address");
     for _ in 0..5 {
@@ -40,8 +40,8 @@ pub(super) fn caps_and_address_stay<H: Harness>(context: &mut Context) -> Outcom
     Ok(())
 }
 
-pub(super) fn committed_is_sent_dropped_or_in_flight<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link { tx_slots: 8, ..Link::default() })?;
+pub(super) fn committed_is_sent_dropped_or_in_flight<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link { tx_slots: 8, ..Link::default() })?;
     let to_right = wire.to_right();
     let to_self = TxMeta { to: wire.left.driver.local_addr(), ..to_right };
     let longest = wire.left.driver.caps().max_datagram;
@@ -67,8 +67,8 @@ pub(super) fn committed_is_sent_dropped_or_in_flight<H: Harness>(context: &mut C
     Ok(())
 }
 
-pub(super) fn what_is_reported_as_sent_arrives<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link { tx_slots: 16, ..Link::default() })?;
+pub(super) fn what_is_reported_as_sent_arrives<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link { tx_slots: 16, ..Link::default() })?;
     let meta = wire.to_right();
     let mut sent = Vec::new();
     while sent.len() < Link::WINDOW - 1 {
@@ -89,8 +89,8 @@ pub(super) fn what_is_reported_as_sent_arrives<H: Harness>(context: &mut Context
     Ok(())
 }
 
-pub(super) fn an_idle_flush_reports_nothing<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_idle_flush_reports_nothing<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for _ in 0..3 {
         for _ in 0..3 {
             let report = wire.left.flush()?;
@@ -105,17 +105,17 @@ pub(super) fn an_idle_flush_reports_nothing<H: Harness>(context: &mut Context) -
     Ok(())
 }
 
-pub(super) fn an_idle_flush_makes_no_system_call<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_idle_flush_makes_no_system_call<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     wire.cross(&context.datagrams([100, 50]))?;
     wire.left.settle()?;
     ensure_eq!(wire.left.flush()?.syscalls, 0, "system calls of an idle flush");
     Ok(())
 }
 
-pub(super) fn a_batch_takes_fewer_system_calls<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn a_batch_takes_fewer_system_calls<D: Driver>(context: &mut Context<D>) -> Outcome {
     const COUNT: usize = 32;
-    let mut wire = context.claiming::<H>(Claim::Segmentation, Link::default())?;
+    let mut wire = context.claiming(Claim::Segmentation, Link::default())?;
     wire.batch(&context.datagrams(repeat_n(1000, COUNT)))?;
     let segments = wire.left.driver.caps().tx_segments;
     // One more for the last datagram of `batch`.

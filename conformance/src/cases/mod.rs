@@ -12,12 +12,11 @@ mod tx;
 
 use std::sync::LazyLock;
 
-use wraith_drivers::Park;
 #[cfg(unix)]
 use wraith_drivers::Pollable;
+use wraith_drivers::{Driver, Park};
 
 use crate::case::{Case, Claim, Level};
-use crate::harness::Harness;
 use crate::suite::Runnable;
 
 macro_rules! list {
@@ -38,7 +37,7 @@ macro_rules! runnable {
                 clause: $clause,
                 level: $level,
             },
-            body: $group::$case::<H>,
+            body: $group::$case::<D>,
         },)*)*]
     };
 }
@@ -55,17 +54,17 @@ pub fn cases() -> &'static [Case] {
 }
 
 /// The cases of every driver.
-pub(crate) fn driver<H: Harness>() -> Vec<Runnable> {
+pub(crate) fn driver<D: Driver>() -> Vec<Runnable<D>> {
     crate::__driver_cases! { runnable }
 }
 
 /// The cases of drivers that park a thread.
-pub(crate) fn park<H: Harness<Driver: Park + Send>>() -> Vec<Runnable> {
+pub(crate) fn park<D: Park + Send>() -> Vec<Runnable<D>> {
     crate::__park_cases! { runnable }
 }
 
 /// The cases of drivers that nest in another loop.
 #[cfg(unix)]
-pub(crate) fn pollable<H: Harness<Driver: Pollable>>() -> Vec<Runnable> {
+pub(crate) fn pollable<D: Pollable>() -> Vec<Runnable<D>> {
     crate::__pollable_cases! { runnable }
 }

@@ -11,7 +11,7 @@ use wraith_sim::alloc;
 
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::context::{Context, must_count};
-use crate::harness::{Harness, Link};
+use crate::harness::Link;
 use crate::wire::{End, Wire, rest, same};
 
 /// Wakes without a cause that a park may have before it counts as no park.
@@ -19,8 +19,8 @@ const SPURIOUS: usize = 8;
 /// Long enough for another thread to be parked, in most runs; no verdict hangs on it.
 const A_WHILE: Duration = Duration::from_millis(20);
 
-pub(super) fn a_deadline_is_never_early<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_deadline_is_never_early<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for micros in [0, 1, 300, 999, 1000, 1001, 2700, 10_000] {
         let until = wire.left.driver.now().saturating_add(Duration::from_micros(micros));
         let wake = park_until_something(&mut wire.left, until)?;
@@ -31,10 +31,8 @@ pub(super) fn a_deadline_is_never_early<H: Harness<Driver: Park>>(context: &mut 
     Ok(())
 }
 
-pub(super) fn a_deadline_that_has_passed_ends_a_park_at_once<H: Harness<Driver: Park>>(
-    context: &mut Context,
-) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_deadline_that_has_passed_ends_a_park_at_once<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let started = Std::now();
     for _ in 0..100 {
         for until in [Instant::MIN, wire.left.driver.now()] {
@@ -47,8 +45,8 @@ pub(super) fn a_deadline_that_has_passed_ends_a_park_at_once<H: Harness<Driver: 
     Ok(())
 }
 
-pub(super) fn a_deadline_is_met_closely<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_deadline_is_met_closely<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let mut least = Duration::MAX;
     // The best of many: other programs make a thread late, too.
     for _ in 0..50 {
@@ -60,8 +58,8 @@ pub(super) fn a_deadline_is_met_closely<H: Harness<Driver: Park>>(context: &mut 
     Ok(())
 }
 
-pub(super) fn what_has_arrived_ends_a_park<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn what_has_arrived_ends_a_park<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for len in [1, 1400] {
         let data = context.datagram(len);
         wire.commit_all(std::slice::from_ref(&data))?;
@@ -75,8 +73,8 @@ pub(super) fn what_has_arrived_ends_a_park<H: Harness<Driver: Park>>(context: &m
     Ok(())
 }
 
-pub(super) fn what_arrives_ends_a_park<H: Harness<Driver: Park + Send>>(context: &mut Context) -> Outcome {
-    let wire = context.wire::<H>(Link::default())?;
+pub(super) fn what_arrives_ends_a_park<D: Park + Send>(context: &mut Context<D>) -> Outcome {
+    let wire = context.wire(Link::default())?;
     let meta = wire.to_right();
     let Wire { mut left, mut right, guard } = wire;
     for _ in 0..5 {
@@ -96,8 +94,8 @@ pub(super) fn what_arrives_ends_a_park<H: Harness<Driver: Park + Send>>(context:
     Ok(())
 }
 
-pub(super) fn a_spent_budget_ends_the_next_park<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_spent_budget_ends_the_next_park<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for other in [200, 201] {
         // Of one size, as they are joined; of two sizes, as they are not.
         let datagrams = context.datagrams((0..20).map(|index| if index % 2 == 0 { 200 } else { other }));
@@ -116,8 +114,8 @@ pub(super) fn a_spent_budget_ends_the_next_park<H: Harness<Driver: Park>>(contex
     Ok(())
 }
 
-pub(super) fn an_unpark_ends_the_running_park<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_unpark_ends_the_running_park<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for _ in 0..5 {
         let unparker = wire.left.driver.unparker();
         let other = thread::spawn(move || {
@@ -130,8 +128,8 @@ pub(super) fn an_unpark_ends_the_running_park<H: Harness<Driver: Park>>(context:
     Ok(())
 }
 
-pub(super) fn an_unpark_ends_the_next_park_once<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_unpark_ends_the_next_park_once<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let unparker = wire.left.driver.unparker();
     for unparks in [1, 2, 100] {
         for _ in 0..unparks {
@@ -153,10 +151,8 @@ pub(super) fn an_unpark_ends_the_next_park_once<H: Harness<Driver: Park>>(contex
     Ok(())
 }
 
-pub(super) fn an_unpark_beside_traffic_is_reported<H: Harness<Driver: Park>>(
-    context: &mut Context,
-) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_unpark_beside_traffic_is_reported<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for _ in 0..20 {
         wire.commit_all(&context.datagrams([100]))?;
         wire.left.settle()?;
@@ -180,8 +176,8 @@ pub(super) fn an_unpark_beside_traffic_is_reported<H: Harness<Driver: Park>>(
     Ok(())
 }
 
-pub(super) fn an_idle_wire_lets_a_thread_park<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_idle_wire_lets_a_thread_park<D: Park>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     wire.cross(&context.datagrams([100, 100, 50]))?;
     let mut nothing = Vec::new();
     while wire.right.recv(9, &mut nothing)?.budget_hit {}
@@ -198,8 +194,8 @@ pub(super) fn an_idle_wire_lets_a_thread_park<H: Harness<Driver: Park>>(context:
     Ok(())
 }
 
-pub(super) fn room_ends_a_park<H: Harness<Driver: Park + Send>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link { tx_slots: 16, ..Link::default() })?;
+pub(super) fn room_ends_a_park<D: Park + Send>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link { tx_slots: 16, ..Link::default() })?;
     let meta = wire.to_right();
     let mut sent = 0;
     while wire.left.tally.in_flight == 0 {
@@ -227,9 +223,9 @@ pub(super) fn room_ends_a_park<H: Harness<Driver: Park + Send>>(context: &mut Co
     Ok(())
 }
 
-pub(super) fn no_wake_up_is_lost<H: Harness<Driver: Park + Send>>(context: &mut Context) -> Outcome {
+pub(super) fn no_wake_up_is_lost<D: Park + Send>(context: &mut Context<D>) -> Outcome {
     let rounds = context.options.budget.pick(2000, 50_000);
-    let wire = context.wire::<H>(Link::default())?;
+    let wire = context.wire(Link::default())?;
     let (to_right, to_left) =
         (wire.to_right(), TxMeta { to: wire.left.driver.local_addr(), ..wire.to_right() });
     let Wire { mut left, mut right, guard } = wire;
@@ -267,9 +263,9 @@ pub(super) fn no_wake_up_is_lost<H: Harness<Driver: Park + Send>>(context: &mut 
     Ok(())
 }
 
-pub(super) fn parking_allocates_nothing<H: Harness<Driver: Park>>(context: &mut Context) -> Outcome {
+pub(super) fn parking_allocates_nothing<D: Park>(context: &mut Context<D>) -> Outcome {
     must_count()?;
-    let mut wire = context.wire::<H>(Link::default())?;
+    let mut wire = context.wire(Link::default())?;
     let datagrams = context.datagrams(repeat_n(100, 4));
     let unparker = wire.right.driver.unparker();
     let mut parks = |rounds: u32| -> Outcome {

@@ -11,13 +11,11 @@ use wraith_drivers::{Driver, Interest, Pollable};
 
 use crate::case::{Outcome, ensure, ensure_eq};
 use crate::context::Context;
-use crate::harness::{Harness, Link};
+use crate::harness::Link;
 use crate::wire::{Wire, rest};
 
-pub(super) fn a_level_stands_while_there_is_something<H: Harness<Driver: Pollable>>(
-    context: &mut Context,
-) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_level_stands_while_there_is_something<D: Pollable>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let patience = context.options.patience;
     for _ in 0..20 {
         ensure!(!is_readable(wire.right.driver.poll_fd(), Duration::ZERO)?, "an idle descriptor is readable");
@@ -32,10 +30,8 @@ pub(super) fn a_level_stands_while_there_is_something<H: Harness<Driver: Pollabl
     Ok(())
 }
 
-pub(super) fn an_edge_comes_with_every_arrival<H: Harness<Driver: Pollable>>(
-    context: &mut Context,
-) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_edge_comes_with_every_arrival<D: Pollable>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let mut outer = Outer::new(context.options.patience)?;
     outer.watch(wire.right.driver.poll_fd().as_raw_fd())?;
     outer.events(Duration::ZERO)?;
@@ -59,10 +55,8 @@ pub(super) fn an_edge_comes_with_every_arrival<H: Harness<Driver: Pollable>>(
     Ok(())
 }
 
-pub(super) fn room_is_asked_for_only_when_it_is_missing<H: Harness<Driver: Pollable>>(
-    context: &mut Context,
-) -> Outcome {
-    let mut wire = context.wire::<H>(Link { tx_slots: 16, ..Link::default() })?;
+pub(super) fn room_is_asked_for_only_when_it_is_missing<D: Pollable>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link { tx_slots: 16, ..Link::default() })?;
     let meta = wire.to_right();
     let quiet = Interest { readable: true, writable: false };
     ensure_eq!(wire.left.driver.interest(), quiet, "interest of a new driver");
@@ -81,8 +75,8 @@ pub(super) fn room_is_asked_for_only_when_it_is_missing<H: Harness<Driver: Polla
     Ok(())
 }
 
-pub(super) fn the_descriptor_stays_and_nests<H: Harness<Driver: Pollable>>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn the_descriptor_stays_and_nests<D: Pollable>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let descriptor = wire.right.driver.poll_fd().as_raw_fd();
     let patience = context.options.patience;
     let (mut inner, mut outer) = (Outer::new(patience)?, Outer::new(patience)?);

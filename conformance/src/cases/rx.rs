@@ -7,14 +7,14 @@ use wraith_proto::{Ecn, TxMeta};
 
 use crate::case::{Claim, Outcome, Verdict, ensure, ensure_eq};
 use crate::context::Context;
-use crate::harness::{Harness, Link};
+use crate::harness::Link;
 use crate::wire::{Arrival, Wire, rest, same};
 
-pub(super) fn every_size_crosses<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn every_size_crosses<D: Driver>(context: &mut Context<D>) -> Outcome {
     let link = Link::default();
-    let mut wire = context.wire::<H>(link)?;
+    let mut wire = context.wire(link)?;
     let max = wire.left.driver.caps().max_datagram;
-    let longest = H::path_limit(&link).unwrap_or(max).min(max);
+    let longest = context.path_limit(&link).unwrap_or(max).min(max);
     for _ in 0..2 {
         wire.cross(&context.datagrams(1..=longest.min(usize::from(link.mtu))))?;
         for len in [longest - 1, longest] {
@@ -25,9 +25,9 @@ pub(super) fn every_size_crosses<H: Harness>(context: &mut Context) -> Outcome {
     Ok(())
 }
 
-pub(super) fn datagrams_cross_over_ipv6<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn datagrams_cross_over_ipv6<D: Driver>(context: &mut Context<D>) -> Outcome {
     let link = Link { ipv6: true, ..Link::default() };
-    let mut wire = context.wire::<H>(link)?;
+    let mut wire = context.wire(link)?;
     for _ in 0..2 {
         let (from, to) = (wire.left.driver.local_addr(), wire.right.driver.local_addr());
         ensure!(from.is_ipv6() && to.is_ipv6(), "the ends are {from} and {to} on a wire that is to be IPv6");
@@ -41,9 +41,11 @@ pub(super) fn datagrams_cross_over_ipv6<H: Harness>(context: &mut Context) -> Ou
     Ok(())
 }
 
-pub(super) fn joined_datagrams_are_cut_where_they_were_joined<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn joined_datagrams_are_cut_where_they_were_joined<D: Driver>(
+    context: &mut Context<D>,
+) -> Outcome {
     let link = Link::default();
-    let mut wire = context.claiming::<H>(Claim::Coalescing, link)?;
+    let mut wire = context.claiming(Claim::Coalescing, link)?;
     for len in [2, 7, 100, 1200, usize::from(link.mtu)] {
         for last in [1, len - 1, len] {
             let datagrams = context.datagrams(std::iter::repeat_n(len, 40).chain([last]));
@@ -53,8 +55,8 @@ pub(super) fn joined_datagrams_are_cut_where_they_were_joined<H: Harness>(contex
     Ok(())
 }
 
-pub(super) fn a_lent_slice_is_the_callers<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_lent_slice_is_the_callers<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for budget in [1, 64] {
         let datagrams = context.datagrams(std::iter::repeat_n(300, 30).chain([20, 1200]));
         let mut arrivals = Vec::new();
@@ -73,8 +75,8 @@ pub(super) fn a_lent_slice_is_the_callers<H: Harness>(context: &mut Context) -> 
     Ok(())
 }
 
-pub(super) fn the_budget_is_respected<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn the_budget_is_respected<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let datagrams = context.datagrams(std::iter::repeat_n(100, 30));
     wire.commit_all(&datagrams)?;
     wire.left.settle()?;
@@ -92,8 +94,8 @@ pub(super) fn the_budget_is_respected<H: Harness>(context: &mut Context) -> Outc
     same(&arrivals, datagrams.iter().map(Vec::as_slice))
 }
 
-pub(super) fn what_a_budget_leaves_comes_later<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn what_a_budget_leaves_comes_later<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for budget in [1, 3, 7] {
         // Of one size, as they are joined; of two sizes, as they are not.
         for other in [200, 201] {
@@ -117,9 +119,9 @@ pub(super) fn what_a_budget_leaves_comes_later<H: Harness>(context: &mut Context
     Ok(())
 }
 
-pub(super) fn an_empty_wire_returns_at_once<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn an_empty_wire_returns_at_once<D: Driver>(context: &mut Context<D>) -> Outcome {
     const CALLS: u32 = 1000;
-    let mut wire = context.wire::<H>(Link::default())?;
+    let mut wire = context.wire(Link::default())?;
     wire.cross(&[context.datagram(100)])?;
     let started = Std::now();
     for call in 1..=CALLS {
@@ -134,10 +136,10 @@ pub(super) fn an_empty_wire_returns_at_once<H: Harness>(context: &mut Context) -
     Ok(())
 }
 
-pub(super) fn a_truncated_datagram_is_counted_and_not_lent<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn a_truncated_datagram_is_counted_and_not_lent<D: Driver>(context: &mut Context<D>) -> Outcome {
     const SLOT: usize = 600;
     let link = Link { right_slot: Some(SLOT), ..Link::default() };
-    let mut wire = context.wire::<H>(link)?;
+    let mut wire = context.wire(link)?;
     if wire.right.driver.caps().max_datagram >= usize::from(link.mtu) {
         let reason = "no datagram that reaches it is too long for its buffers";
         return Err(Verdict::NotClaimed(reason.to_owned()));
@@ -156,8 +158,8 @@ pub(super) fn a_truncated_datagram_is_counted_and_not_lent<H: Harness>(context: 
     wire.nothing_more()
 }
 
-pub(super) fn the_source_is_the_senders_address<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn the_source_is_the_senders_address<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for _ in 0..2 {
         let from = wire.left.driver.local_addr();
         let to_canonical = from.ip().to_canonical();
@@ -171,8 +173,8 @@ pub(super) fn the_source_is_the_senders_address<H: Harness>(context: &mut Contex
     Ok(())
 }
 
-pub(super) fn the_destination_is_the_local_address<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.claiming::<H>(Claim::LocalIp, Link::default())?;
+pub(super) fn the_destination_is_the_local_address<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.claiming(Claim::LocalIp, Link::default())?;
     for _ in 0..2 {
         let meta = wire.to_right();
         let datagrams = context.datagrams([100, 100, 7, 1200]);
@@ -184,8 +186,8 @@ pub(super) fn the_destination_is_the_local_address<H: Harness>(context: &mut Con
     Ok(())
 }
 
-pub(super) fn marks_arrive<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.claiming::<H>(Claim::Ecn, Link::default())?;
+pub(super) fn marks_arrive<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.claiming(Claim::Ecn, Link::default())?;
     for _ in 0..2 {
         for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             let meta = TxMeta { ecn, ..wire.to_right() };
@@ -199,8 +201,8 @@ pub(super) fn marks_arrive<H: Harness>(context: &mut Context) -> Outcome {
     Ok(())
 }
 
-pub(super) fn a_peer_that_is_gone_is_no_error<H: Harness>(context: &mut Context) -> Outcome {
-    let wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_peer_that_is_gone_is_no_error<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let wire = context.wire(Link::default())?;
     let meta = wire.to_right();
     let Wire { mut left, right, guard } = wire;
     drop(right);
@@ -215,8 +217,8 @@ pub(super) fn a_peer_that_is_gone_is_no_error<H: Harness>(context: &mut Context)
     Ok(())
 }
 
-pub(super) fn an_empty_datagram_crosses<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_empty_datagram_crosses<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     wire.cross(&context.datagrams([5, 0, 5, 0, 0, 1]))
 }
 

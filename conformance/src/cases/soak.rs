@@ -9,7 +9,7 @@ use wraith_sim::alloc;
 
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::context::{Context, must_count};
-use crate::harness::{Harness, Link};
+use crate::harness::Link;
 use crate::wire::{End, Wire};
 
 /// Bytes of each datagram; the first eight are its number.
@@ -17,9 +17,9 @@ const LEN: usize = 1200;
 /// Datagrams that are under way at most.
 const WINDOW: u64 = Link::WINDOW as u64 / 2;
 
-pub(super) fn many_datagrams_cross_both_ways<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn many_datagrams_cross_both_ways<D: Driver>(context: &mut Context<D>) -> Outcome {
     let count = context.options.budget.pick(50_000, 1_000_000);
-    let mut wire = context.wire::<H>(Link { tx_slots: 32, ..Link::default() })?;
+    let mut wire = context.wire(Link { tx_slots: 32, ..Link::default() })?;
     let room = room(&mut wire)?;
     let mut flow = Flow::default();
     flow.run(&mut wire, count)?;
@@ -30,10 +30,10 @@ pub(super) fn many_datagrams_cross_both_ways<H: Harness>(context: &mut Context) 
     Ok(())
 }
 
-pub(super) fn nothing_allocates<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn nothing_allocates<D: Driver>(context: &mut Context<D>) -> Outcome {
     must_count()?;
     let count = context.options.budget.pick(10_000, 100_000);
-    let mut wire = context.wire::<H>(Link::default())?;
+    let mut wire = context.wire(Link::default())?;
     let mut flow = Flow::default();
     flow.run(&mut wire, 2000)?;
     let (outcome, counts) = alloc::measure(|| flow.run(&mut wire, count));
@@ -42,7 +42,7 @@ pub(super) fn nothing_allocates<H: Harness>(context: &mut Context) -> Outcome {
     Ok(())
 }
 
-pub(super) fn descriptors_come_back<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn descriptors_come_back<D: Driver>(context: &mut Context<D>) -> Outcome {
     /// Pairs made and dropped, and more descriptors than other threads open meanwhile.
     const PAIRS: usize = 200;
     const OTHERS: usize = PAIRS / 2;
@@ -51,7 +51,7 @@ pub(super) fn descriptors_come_back<H: Harness>(context: &mut Context) -> Outcom
         return Err(Verdict::Unavailable("/dev/fd does not list the open descriptors".to_owned()));
     };
     for _ in 0..PAIRS {
-        let mut wire = context.wire::<H>(Link { tx_slots: 4, ..Link::default() })?;
+        let mut wire = context.wire(Link { tx_slots: 4, ..Link::default() })?;
         wire.cross(&context.datagrams([100]))?;
     }
     let after = open()?;
@@ -62,11 +62,11 @@ pub(super) fn descriptors_come_back<H: Harness>(context: &mut Context) -> Outcom
     Ok(())
 }
 
-pub(super) fn memory_comes_back<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn memory_comes_back<D: Driver>(context: &mut Context<D>) -> Outcome {
     const PAIRS: i64 = 20;
     must_count()?;
-    let pair = |context: &mut Context| -> Outcome {
-        let mut wire = context.wire::<H>(Link { tx_slots: 4, ..Link::default() })?;
+    let pair = |context: &mut Context<D>| -> Outcome {
+        let mut wire = context.wire(Link { tx_slots: 4, ..Link::default() })?;
         wire.cross(&context.datagrams([100]))
     };
     // What is made once for all of them.
@@ -80,10 +80,10 @@ pub(super) fn memory_comes_back<H: Harness>(context: &mut Context) -> Outcome {
     Ok(())
 }
 
-pub(super) fn a_driver_is_dropped_with_datagrams_waiting<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn a_driver_is_dropped_with_datagrams_waiting<D: Driver>(context: &mut Context<D>) -> Outcome {
     let started = Std::now();
     for flushed in [false, true] {
-        let mut wire = context.wire::<H>(Link { tx_slots: 16, ..Link::default() })?;
+        let mut wire = context.wire(Link { tx_slots: 16, ..Link::default() })?;
         for _ in 0..3 {
             wire.commit_all(&context.datagrams([1000, 1000, 10]))?;
             if flushed {

@@ -6,10 +6,10 @@ use wraith_drivers::Driver;
 
 use crate::case::{Outcome, ensure};
 use crate::context::Context;
-use crate::harness::{Harness, Link};
+use crate::harness::Link;
 
-pub(super) fn the_clock_never_goes_back<H: Harness>(context: &mut Context) -> Outcome {
-    let wire = context.wire::<H>(Link::default())?;
+pub(super) fn the_clock_never_goes_back<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let wire = context.wire(Link::default())?;
     let (mut left, mut right) = (wire.left.driver.now(), wire.right.driver.now());
     for _ in 0..context.options.budget.pick(100_000, 1_000_000) {
         let (left_now, right_now) = (wire.left.driver.now(), wire.right.driver.now());
@@ -20,10 +20,10 @@ pub(super) fn the_clock_never_goes_back<H: Harness>(context: &mut Context) -> Ou
     Ok(())
 }
 
-pub(super) fn the_clock_keeps_real_time<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn the_clock_keeps_real_time<D: Driver>(context: &mut Context<D>) -> Outcome {
     /// What a coarse clock may be behind.
     const TICK: Duration = Duration::from_millis(10);
-    let wire = context.wire::<H>(Link::default())?;
+    let wire = context.wire(Link::default())?;
     let before = Std::now();
     let from = wire.left.driver.now();
     let after = Std::now();
@@ -38,10 +38,10 @@ pub(super) fn the_clock_keeps_real_time<H: Harness>(context: &mut Context) -> Ou
     Ok(())
 }
 
-pub(super) fn the_clock_is_fine<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn the_clock_is_fine<D: Driver>(context: &mut Context<D>) -> Outcome {
     /// Ten datagrams of 1,200 bytes at 10 Gbit/s: what pacing has to tell apart.
     const FINE: Duration = Duration::from_micros(10);
-    let wire = context.wire::<H>(Link::default())?;
+    let wire = context.wire(Link::default())?;
     let now = || wire.left.driver.now();
     let step = (0..1000).map(|_| {
         let (from, mut to) = (now(), now());

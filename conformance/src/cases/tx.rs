@@ -8,11 +8,11 @@ use wraith_proto::{Ecn, TxMeta, TxQueue, Via};
 
 use crate::case::{Claim, Outcome, Verdict, ensure, ensure_eq};
 use crate::context::Context;
-use crate::harness::{Harness, Link};
+use crate::harness::Link;
 use crate::wire::{Arrival, Wire, rest, same};
 
-pub(super) fn an_idle_queue_lends_every_size<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_idle_queue_lends_every_size<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let (meta, max) = (wire.to_right(), wire.left.driver.caps().max_datagram);
     let random = (0..200).map(|_| context.rng.below(max as u64 + 1) as usize).collect::<Vec<_>>();
     for len in (1..=max.min(2048)).chain(random).chain([max - 1, max]) {
@@ -25,8 +25,8 @@ pub(super) fn an_idle_queue_lends_every_size<H: Harness>(context: &mut Context) 
     Ok(())
 }
 
-pub(super) fn a_commit_may_be_shorter_than_its_reservation<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_commit_may_be_shorter_than_its_reservation<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let meta = wire.to_right();
     // Some reserve the same, some commit the same: only what is committed counts.
     for (reserved, committed) in [([1200; 4], [1200, 1200, 1, 1200]), ([1200, 900, 800, 1000], [700; 4])] {
@@ -48,9 +48,9 @@ pub(super) fn a_commit_may_be_shorter_than_its_reservation<H: Harness>(context: 
     wire.nothing_more()
 }
 
-pub(super) fn a_reservation_without_a_commit_costs_nothing<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn a_reservation_without_a_commit_costs_nothing<D: Driver>(context: &mut Context<D>) -> Outcome {
     const RESERVATIONS: u32 = 1_000_000;
-    let mut wire = context.wire::<H>(Link { tx_slots: 4, ..Link::default() })?;
+    let mut wire = context.wire(Link { tx_slots: 4, ..Link::default() })?;
     let (meta, other) = (wire.to_right(), TxMeta { to: wire.left.driver.local_addr(), ..wire.to_right() });
     for count in 0..RESERVATIONS {
         let (meta, len) = if count % 3 == 0 { (&other, 1200) } else { (&meta, 1 + count as usize % 1400) };
@@ -65,10 +65,10 @@ pub(super) fn a_reservation_without_a_commit_costs_nothing<H: Harness>(context: 
     wire.cross(&context.datagrams([10, 1400]))
 }
 
-pub(super) fn a_commit_without_a_reservation_does_nothing<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_commit_without_a_reservation_does_nothing<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let (meta, max) = (wire.to_right(), wire.left.driver.caps().max_datagram);
-    let nothing_happened = |wire: &mut Wire<H::Driver>, what: &str| {
+    let nothing_happened = |wire: &mut Wire<D>, what: &str| {
         let report = wire.left.flush()?;
         let nothing = TxReport { syscalls: report.syscalls, ..TxReport::default() };
         ensure_eq!(report, nothing, "report of a flush after {what}");
@@ -95,8 +95,8 @@ pub(super) fn a_commit_without_a_reservation_does_nothing<H: Harness>(context: &
     wire.nothing_more()
 }
 
-pub(super) fn the_promised_slots_are_there<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link { tx_slots: 16, ..Link::default() })?;
+pub(super) fn the_promised_slots_are_there<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link { tx_slots: 16, ..Link::default() })?;
     let slots = wire.left.driver.caps().tx_slots;
     let meta = wire.to_right();
     for round in 0..3 {
@@ -111,10 +111,10 @@ pub(super) fn the_promised_slots_are_there<H: Harness>(context: &mut Context) ->
     Ok(())
 }
 
-pub(super) fn a_full_queue_lends_nothing_and_recovers<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn a_full_queue_lends_nothing_and_recovers<D: Driver>(context: &mut Context<D>) -> Outcome {
     const ENDLESS: usize = 100_000;
     let link = Link { tx_slots: 4, ..Link::default() };
-    let mut wire = context.wire::<H>(link)?;
+    let mut wire = context.wire(link)?;
     let meta = wire.to_right();
     let mut room = 0;
     for round in 0..3 {
@@ -145,8 +145,8 @@ pub(super) fn a_full_queue_lends_nothing_and_recovers<H: Harness>(context: &mut 
     wire.nothing_more()
 }
 
-pub(super) fn nothing_leaves_before_a_flush<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn nothing_leaves_before_a_flush<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let datagrams = context.datagrams([100, 100, 7, 1200]);
     wire.commit_all(&datagrams)?;
     let meta = wire.to_right();
@@ -159,8 +159,8 @@ pub(super) fn nothing_leaves_before_a_flush<H: Harness>(context: &mut Context) -
     same(&early, datagrams.iter().map(Vec::as_slice))
 }
 
-pub(super) fn order_is_kept<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn order_is_kept<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for _ in 0..2 {
         let lens = (0..500).map(|_| context.len(1400)).collect::<Vec<_>>();
         wire.cross(&context.datagrams(lens))?;
@@ -170,8 +170,8 @@ pub(super) fn order_is_kept<H: Harness>(context: &mut Context) -> Outcome {
     Ok(())
 }
 
-pub(super) fn unequal_sizes_stay_apart<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn unequal_sizes_stay_apart<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let patterns: [&[usize]; 8] = [
         &[100, 101, 100],
         &[60, 100],
@@ -193,8 +193,8 @@ pub(super) fn unequal_sizes_stay_apart<H: Harness>(context: &mut Context) -> Out
     Ok(())
 }
 
-pub(super) fn changing_destinations_stay_apart<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn changing_destinations_stay_apart<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let to_right = wire.to_right();
     // Whether that one arrives is up to the wire.
     let to_self = TxMeta { to: wire.left.driver.local_addr(), ..to_right };
@@ -217,8 +217,8 @@ pub(super) fn changing_destinations_stay_apart<H: Harness>(context: &mut Context
     Ok(())
 }
 
-pub(super) fn changing_marks_stay_apart<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.claiming::<H>(Claim::Ecn, Link::default())?;
+pub(super) fn changing_marks_stay_apart<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.claiming(Claim::Ecn, Link::default())?;
     for _ in 0..10 {
         let datagrams = context.datagrams(repeat_n(80, 30));
         let mut marks = Vec::new();
@@ -236,9 +236,9 @@ pub(super) fn changing_marks_stay_apart<H: Harness>(context: &mut Context) -> Ou
     Ok(())
 }
 
-pub(super) fn more_than_a_batch_crosses<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn more_than_a_batch_crosses<D: Driver>(context: &mut Context<D>) -> Outcome {
     const LEN: usize = 100;
-    let mut wire = context.wire::<H>(Link { tx_slots: 256, ..Link::default() })?;
+    let mut wire = context.wire(Link { tx_slots: 256, ..Link::default() })?;
     let count = (2 * wire.left.driver.caps().tx_segments + 1).clamp(65, 600);
     let datagrams = context.datagrams(repeat_n(LEN, count));
     let meta = wire.to_right();
@@ -255,8 +255,8 @@ pub(super) fn more_than_a_batch_crosses<H: Harness>(context: &mut Context) -> Ou
     wire.nothing_more()
 }
 
-pub(super) fn committed_bytes_do_not_change<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link { tx_slots: 8, ..Link::default() })?;
+pub(super) fn committed_bytes_do_not_change<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link { tx_slots: 8, ..Link::default() })?;
     let meta = wire.to_right();
     let mut sent: Vec<Vec<u8>> = Vec::new();
     for _ in 0..12 {
@@ -277,8 +277,8 @@ pub(super) fn committed_bytes_do_not_change<H: Harness>(context: &mut Context) -
     wire.nothing_more()
 }
 
-pub(super) fn an_unsendable_datagram_goes_alone<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_unsendable_datagram_goes_alone<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let good = wire.to_right();
     let elsewhere = if good.to.is_ipv4() { "[2001:db8::9]:9" } else { "192.0.2.9:9" };
     let bad = TxMeta { to: elsewhere.parse().expect("an address"), ..good };
@@ -296,17 +296,17 @@ pub(super) fn an_unsendable_datagram_goes_alone<H: Harness>(context: &mut Contex
     wire.nothing_more()
 }
 
-pub(super) fn a_datagram_that_is_too_long_is_dropped<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn a_datagram_that_is_too_long_is_dropped<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     let longest = wire.left.driver.caps().max_datagram;
     refused_or_dropped(context, &mut wire, longest + 1)
 }
 
-pub(super) fn a_datagram_longer_than_the_path_is_dropped<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn a_datagram_longer_than_the_path_is_dropped<D: Driver>(context: &mut Context<D>) -> Outcome {
     let link = Link { ipv6: true, ..Link::default() };
-    let mut wire = context.claiming::<H>(Claim::DontFragment, link)?;
+    let mut wire = context.claiming(Claim::DontFragment, link)?;
     let longest = wire.left.driver.caps().max_datagram;
-    match H::path_limit(&link).filter(|&limit| limit < longest) {
+    match context.path_limit(&link).filter(|&limit| limit < longest) {
         Some(limit) => refused_or_dropped(context, &mut wire, limit + 1),
         None => Err(Verdict::NotClaimed(
             "its wire carries everything that the driver does, so far as is known".into(),
@@ -314,15 +314,19 @@ pub(super) fn a_datagram_longer_than_the_path_is_dropped<H: Harness>(context: &m
     }
 }
 
-pub(super) fn a_full_network_holds_datagrams_back<H: Harness>(context: &mut Context) -> Outcome {
+pub(super) fn a_full_network_holds_datagrams_back<D: Driver>(context: &mut Context<D>) -> Outcome {
     let link = Link { tx_slots: 16, ..Link::default() };
-    let mut wire = context.wire::<H>(link)?;
+    let mut wire = context.wire(link)?;
     let meta = wire.to_right();
     let mut sent = Vec::new();
     let started = Std::now();
-    while sent.len() < Link::WINDOW - 1 && wire.left.tally.in_flight < 4 {
+    while sent.len() < Link::WINDOW - 1 {
         let data = context.datagram(1000);
-        ensure!(wire.left.commit(&meta, &data), "no room with {} in flight", wire.left.tally.in_flight);
+        if !wire.left.commit(&meta, &data) {
+            let waiting = wire.left.tally.in_flight;
+            ensure!(waiting >= link.tx_slots, "no room with {waiting} of {} slots in flight", link.tx_slots);
+            break;
+        }
         sent.push(data);
         wire.left.flush()?;
     }
@@ -334,8 +338,8 @@ pub(super) fn a_full_network_holds_datagrams_back<H: Harness>(context: &mut Cont
     wire.nothing_more()
 }
 
-pub(super) fn a_chosen_source_is_used<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.claiming::<H>(Claim::LocalIp, Link::default())?;
+pub(super) fn a_chosen_source_is_used<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.claiming(Claim::LocalIp, Link::default())?;
     for _ in 0..2 {
         let local = wire.left.driver.local_addr();
         let meta = TxMeta { from: Some(local.ip()), ..wire.to_right() };
@@ -351,8 +355,8 @@ pub(super) fn a_chosen_source_is_used<H: Harness>(context: &mut Context) -> Outc
     Ok(())
 }
 
-pub(super) fn a_foreign_source_is_never_replaced<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.claiming::<H>(Claim::LocalIp, Link::default())?;
+pub(super) fn a_foreign_source_is_never_replaced<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.claiming(Claim::LocalIp, Link::default())?;
     let good = wire.to_right();
     let foreign = if good.to.is_ipv4() { "192.0.2.9" } else { "2001:db8::9" };
     let bad = TxMeta { from: Some(foreign.parse().expect("an address")), ..good };
@@ -367,8 +371,8 @@ pub(super) fn a_foreign_source_is_never_replaced<H: Harness>(context: &mut Conte
     wire.nothing_more()
 }
 
-pub(super) fn an_answer_takes_the_way_back<H: Harness>(context: &mut Context) -> Outcome {
-    let mut wire = context.wire::<H>(Link::default())?;
+pub(super) fn an_answer_takes_the_way_back<D: Driver>(context: &mut Context<D>) -> Outcome {
+    let mut wire = context.wire(Link::default())?;
     for via in [0, 7, u32::MAX] {
         let data = context.datagram(100);
         let meta = TxMeta { via: Via(via), ..wire.to_right() };
@@ -394,7 +398,7 @@ fn scribble<D: Driver>(driver: &mut D, meta: &TxMeta) {
 }
 
 /// Checks that a datagram of `len` bytes does not leave, and that others do.
-fn refused_or_dropped<D: Driver>(context: &mut Context, wire: &mut Wire<D>, len: usize) -> Outcome {
+fn refused_or_dropped<D: Driver>(context: &mut Context<D>, wire: &mut Wire<D>, len: usize) -> Outcome {
     let meta = wire.to_right();
     wire.left.must_commit(&meta, b"before")?;
     let committed = wire.left.commit(&meta, &context.datagram(len));

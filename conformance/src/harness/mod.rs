@@ -6,6 +6,7 @@ mod mio;
 
 use std::any::Any;
 use std::fmt;
+use std::marker::PhantomData;
 
 use wraith_drivers::Driver;
 
@@ -35,6 +36,33 @@ pub trait Harness: 'static {
     fn path_limit(link: &Link) -> Option<usize> {
         let _ = link;
         None
+    }
+}
+
+/// A harness as a value, so that one kind of driver needs its cases once, however many harnesses make it.
+pub(crate) trait Workshop<D>: Send + Sync {
+    /// [`Harness::NAME`].
+    fn name(&self) -> &'static str;
+    /// [`Harness::pair`].
+    fn pair(&self, link: &Link) -> Result<Pair<D>, Setup>;
+    /// [`Harness::path_limit`].
+    fn path_limit(&self, link: &Link) -> Option<usize>;
+}
+
+/// The workshop of a harness.
+pub(crate) struct Of<H>(pub(crate) PhantomData<fn() -> H>);
+
+impl<H: Harness> Workshop<H::Driver> for Of<H> {
+    fn name(&self) -> &'static str {
+        H::NAME
+    }
+
+    fn pair(&self, link: &Link) -> Result<Pair<H::Driver>, Setup> {
+        H::pair(link)
+    }
+
+    fn path_limit(&self, link: &Link) -> Option<usize> {
+        H::path_limit(link)
     }
 }
 
