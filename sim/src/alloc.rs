@@ -68,6 +68,19 @@ pub fn live_bytes() -> i64 {
     LIVE.try_with(Cell::get).unwrap_or(0)
 }
 
+/// Bytes in use on the C heap, the blocks of [`System`] among them, of all threads; `None` where the C library does not
+/// tell (it is not glibc).
+pub fn c_heap_bytes() -> Option<u64> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: the function has no arguments, and glibc takes the locks of its arenas.
+        let info = unsafe { libc::mallinfo2() };
+        Some((info.uordblks + info.hblkhd) as u64)
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    None
+}
+
 /// Runs `work` and says what this thread allocated meanwhile.
 ///
 /// # Panics

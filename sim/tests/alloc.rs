@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use wraith_proto::{Ecn, Instant, RxMeta, Via};
-use wraith_sim::alloc::{Counting, Counts, counts, global_counts, live_bytes, measure};
+use wraith_sim::alloc::{Counting, Counts, c_heap_bytes, counts, global_counts, live_bytes, measure};
 use wraith_sim::{Link, LinkConfig};
 
 #[global_allocator]
@@ -34,6 +34,18 @@ fn allocations_reallocations_and_deallocations_are_counted() {
 
     let ((), freed) = measure(move || drop(block));
     assert_eq!(freed, Counts { allocations: 0, deallocations: 1, bytes: 0 });
+}
+
+/// Other tests of this program allocate meanwhile, but not megabytes.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn the_c_heap_has_the_blocks_of_the_system_allocator() {
+    let before = c_heap_bytes().unwrap();
+    let block = Vec::<u8>::with_capacity(64 << 20);
+    let held = c_heap_bytes().unwrap();
+    assert!(held - before >= 64 << 20, "{before} and {held} bytes");
+    drop(block);
+    assert!(held - c_heap_bytes().unwrap() >= 48 << 20);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Packet and header keys.
+
+use aws_lc_rs::aead::quic::{self, HeaderProtectionKey};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use chacha20::{R20, hchacha};
+use wraith_proto::crypto::{BadTag, HeaderKey, KeyMaterial, PacketKey, TAG_LEN};
+use zeroize::Zeroizing;
+
+/// Most bytes of frames behind a payload that is sealed from where it lies; they are copied.
+const MAX_FRAMES: usize = 256;
+
+/// The key of one epoch. AWS-LC wipes its part when it frees it.
+pub(crate) struct Key {
+    cipher: LessSafeKey,
+    /// Goes into the nonce by XOR, with the packet number in the last 8 bytes (`PROTO §5.6`).
+    iv: Zeroizing<[u8; 12]>,
+    number: fn(u64) -> [u8; 8],
+    /// Shorter payloads are faster copied and sealed in place.
+    least_borrowed: usize,
+}
+
+impl Key {
+    pub(crate) fn aes_256_gcm(material: &KeyMaterial) -> Self {
+        let mut iv = Zeroizing::new([0; 12]);
+        iv.copy_from_slice(&material.prefix[..12]);
+        Self { cipher: cipher(&AES_256_GCM, &material.key), iv, number: u64::to_be_bytes, least_borrowed: 0 }
+    }
+
+    /// ChaCha20-Poly1305 under the key that `HChaCha20` makes of the fixed 16 bytes of the nonce.
+    pub(crate) fn xchacha20_poly1305(material: &KeyMaterial) -> Self {
+        let subkey = hchacha::<R20>((&material.key).into(), (&material.prefix).into());
+        let subkey = Zeroizing::new(<[u8; 32]>::from(subkey));
+        let cipher = cipher(&CHACHA20_POLY1305, &subkey);
+        Self { cipher, iv: Zeroizing::new([0; 12]), number: u64::to_le_bytes, least_borrowed: 4096 }
+    }
+
+    fn nonce(&self, packet_number: u64) -> Nonce {
+        let mut nonce = *self.iv;
+        for (byte, number) in nonce[4..].iter_mut().zip((self.number)(packet_number)) {
+            *byte ^= number;
+        }
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+impl PacketKey for Key {
+    fn seal_in_place(&self, packet_number: u64, header: &[u8], packet: &mut [u8]) {
+        let (text, tag) = packet.split_at_mut(packet.len() - TAG_LEN);
+        let made = self
+            .cipher
+            .seal_in_place_separate_tag(self.nonce(packet_number), Aad::from(header), text)
+            .expect("a packet is far below the 64 GiB of one nonce");
+        tag.copy_from_slice(made.as_ref());
+    }
+
+    fn seal_from(&self, packet_number: u64, header: &[u8], payload: &[u8], packet: &mut [u8]) {
+        let (text, rest) = packet.split_at_mut(payload.len());
+        let frames = rest.len() - TAG_LEN;
+        if payload.len() < self.least_borrowed || frames > MAX_FRAMES {
+            text.copy_from_slice(payload);
+            return self.seal_in_place(packet_number, header, packet);
+        }
+        let mut copy = [0; MAX_FRAMES];
+        let copy = &mut copy[..frames];
+        copy.copy_from_slice(&rest[..frames]);
+        self.cipher
+            .seal_out_of_place_scatter(
+                self.nonce(packet_number),
+                Aad::from(header),
+                payload,
+                text,
+                copy,
+                rest,
+            )
+            .expect("the lengths fit, and a packet is far below the 64 GiB of one nonce");
+    }
+
+    fn open_in_place(&self, packet_number: u64, header: &[u8], packet: &mut [u8]) -> Result<usize, BadTag> {
+        let (text, tag) = packet.split_last_chunk_mut::<TAG_LEN>().ok_or(BadTag)?;
+        let opened =
+            self.cipher.open_in_place_separate_tag(self.nonce(packet_number), Aad::from(header), &*tag, text);
+        opened.map(|text| text.len()).map_err(|_| BadTag)
+    }
+}
+
+/// `AES-256-ECB` header protection (RFC 9001 §5.4.3).
+pub(crate) struct AesHeaderKey(HeaderProtectionKey);
+
+impl AesHeaderKey {
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
+        Self(HeaderProtectionKey::new(&quic::AES_256, key).expect("the key has 32 bytes"))
+    }
+}
+
+impl HeaderKey for AesHeaderKey {
+    fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
+        self.0.new_mask(sample).expect("the sample has 16 bytes")
+    }
+}
+
+fn cipher(algorithm: &'static Algorithm, key: &[u8; 32]) -> LessSafeKey {
+    LessSafeKey::new(UnboundKey::new(algorithm, key).expect("the key has 32 bytes"))
+}
