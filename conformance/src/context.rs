@@ -6,7 +6,7 @@ use wraith_drivers::Driver;
 use wraith_sim::{Rng, alloc};
 
 use crate::case::{Claim, Outcome, Verdict};
-use crate::harness::{Link, Workshop};
+use crate::harness::{Link, Pair, Workshop};
 use crate::options::Options;
 use crate::wire::Wire;
 
@@ -24,7 +24,12 @@ impl<D: Driver> Context<D> {
 
     /// Two ends on a wire.
     pub(crate) fn wire(&self, link: Link) -> Outcome<Wire<D>> {
-        Ok(Wire::new(self.workshop.pair(&link)?, self.options.patience))
+        Ok(Wire::new(self.pair(&link)?, self.options.patience))
+    }
+
+    /// Two ends for a case that counts for itself.
+    pub(crate) fn pair(&self, link: &Link) -> Outcome<Pair<D>> {
+        Ok(self.workshop.pair(link)?)
     }
 
     /// Longest payload that the wire of `link` carries, if it is shorter than `max_datagram`.

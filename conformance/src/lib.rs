@@ -43,11 +43,13 @@ mod case;
 mod cases;
 mod context;
 mod harness;
+mod lockstep;
 mod options;
 pub mod peer;
 pub mod protocol;
 mod suite;
 mod suite_macro;
+mod talk;
 mod wire;
 
 pub use case::{Case, Claim, Level, Verdict};

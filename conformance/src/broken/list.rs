@@ -57,7 +57,8 @@ fn sending<H: Harness>() -> Vec<Specimen<H::Driver>> {
         SendsWholeReservation: "tx/a_commit_may_be_shorter_than_its_reservation";
         CommitsTwice: "tx/a_commit_without_a_reservation_does_nothing";
         NeverFull: "tx/a_full_queue_lends_nothing_and_recovers";
-        RefusesLong: "tx/an_idle_queue_lends_every_size";
+        RefusesLong: "tx/an_idle_queue_lends_every_size", "proto/a_session_opens_and_closes",
+            "proto/a_session_in_real_time", "park/sessions_run_on_two_threads";
         ClipsLong: "tx/a_datagram_that_is_too_long_is_dropped";
         OverclaimsSlots: "tx/the_promised_slots_are_there";
         OverclaimsSegmentation: "accounting/a_batch_takes_fewer_system_calls";
@@ -95,7 +96,8 @@ fn receiving<H: Harness>() -> Vec<Specimen<H::Driver>> {
         BlocksOnEmpty: "rx/an_empty_wire_returns_at_once";
         SkipsEmpty: "rx/an_empty_datagram_crosses";
         FailsOnSilence: "rx/a_peer_that_is_gone_is_no_error";
-        Corrupts: "rx/every_size_crosses", "soak/many_datagrams_cross_both_ways";
+        Corrupts: "rx/every_size_crosses", "soak/many_datagrams_cross_both_ways", "proto/a_stream_arrives",
+            "proto/datagrams_of_a_session_arrive", "proto/a_bad_network_is_made_good";
         Allocates: "soak/nothing_allocates";
     }
 }

@@ -64,6 +64,13 @@ macro_rules! __driver_cases {
                 memory_comes_back: "DRV §8.3", Level::Must;
                 a_driver_is_dropped_with_datagrams_waiting: "DRV §8.4", Level::Must;
             }
+            proto {
+                a_session_opens_and_closes: "DRV §9.1", Level::Must;
+                a_stream_arrives: "DRV §9.1", Level::Must;
+                datagrams_of_a_session_arrive: "DRV §9.1", Level::Must;
+                a_bad_network_is_made_good: "DRV §9.1", Level::Must;
+                a_session_in_real_time: "DRV §9.2", Level::Must;
+            }
         }
     };
 }
@@ -87,6 +94,7 @@ macro_rules! __park_cases {
                 an_idle_wire_lets_a_thread_park: "DRV §6.8", Level::Must;
                 room_ends_a_park: "DRV §6.9", Level::Must;
                 no_wake_up_is_lost: "DRV §6.4 and §6.6", Level::Must;
+                sessions_run_on_two_threads: "DRV §9.2", Level::Must;
                 parking_allocates_nothing: "DRV §8.1", Level::Must;
             }
         }

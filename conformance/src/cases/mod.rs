@@ -5,6 +5,7 @@ mod list;
 mod park;
 #[cfg(unix)]
 mod poll;
+mod proto;
 mod rx;
 mod soak;
 mod time;

@@ -1,6 +1,7 @@
 //! Parking a thread.
 
 use std::iter::repeat_n;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant as Std};
@@ -9,9 +10,11 @@ use wraith_drivers::{Driver, Park, Unpark, Wake};
 use wraith_proto::{Instant, TxMeta};
 use wraith_sim::alloc;
 
+use super::proto::runners;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::context::{Context, must_count};
-use crate::harness::Link;
+use crate::harness::{Link, Pair};
+use crate::talk::Plan;
 use crate::wire::{End, Wire, rest, same};
 
 /// Wakes without a cause that a park may have before it counts as no park.
@@ -258,6 +261,30 @@ pub(super) fn no_wake_up_is_lost<D: Park + Send>(context: &mut Context<D>) -> Ou
     }
     drop(turn);
     joined(other.join().map(|result| result.map_err(Verdict::from)))?;
+    drop((left, right));
+    drop(guard);
+    Ok(())
+}
+
+pub(super) fn sessions_run_on_two_threads<D: Park + Send>(context: &mut Context<D>) -> Outcome {
+    let stream = context.options.budget.pick(4 << 20, 64 << 20);
+    let Pair { left, right, guard } = context.pair(&Link::default())?;
+    let [mut left, mut right] = runners(context, left, right, Plan { stream, datagrams: 0 })?;
+    let (stop, unparker) = (right.app_mut().stopper(), right.driver().unparker());
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            right.run()?;
+            right.app_mut().verdict()
+        });
+        let mine = left.run().map_err(Verdict::from).and_then(|()| left.app_mut().verdict());
+        if mine.is_err() {
+            // The other end may wait for what never comes.
+            stop.store(true, Ordering::Relaxed);
+            unparker.unpark()?;
+        }
+        let theirs = joined(other.join());
+        mine.and(theirs)
+    })?;
     drop((left, right));
     drop(guard);
     Ok(())

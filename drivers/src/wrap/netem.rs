@@ -44,6 +44,11 @@ impl<D: Driver> Netem<D> {
         (self.outgoing.counters(), self.incoming.counters())
     }
 
+    /// When one of the links has something next: time to flush and to receive, for a loop that does not park.
+    pub fn next_arrival(&self) -> Option<Instant> {
+        self.outgoing.next_arrival().into_iter().chain(self.incoming.next_arrival()).min()
+    }
+
     /// The driver inside.
     pub fn inner(&self) -> &D {
         &self.inner
@@ -78,11 +83,6 @@ impl<D: Driver> Netem<D> {
             self.inner.tx().commit(len);
         }
         false
-    }
-
-    /// When one of the links has something next.
-    fn next_arrival(&self) -> Option<Instant> {
-        self.outgoing.next_arrival().into_iter().chain(self.incoming.next_arrival()).min()
     }
 }
 
