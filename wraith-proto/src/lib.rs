@@ -33,6 +33,8 @@ mod session;
 mod stats;
 mod stream;
 mod time;
+#[cfg(feature = "trace")]
+pub mod trace;
 mod util;
 pub mod wire;
 

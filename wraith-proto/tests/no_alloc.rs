@@ -253,6 +253,56 @@ fn streams_both_ways_over_a_lossy_link_allocate_nothing() {
     assert!(pair.link(Side::Right).counters().lost > 200);
 }
 
+#[cfg(feature = "trace")]
+#[test]
+fn a_tracer_that_counts_is_told_of_every_packet_and_nothing_allocates() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use wraith_proto::trace::{TraceEvent, Tracer};
+
+    /// Sent, received, acknowledged, lost, and changes of metrics.
+    struct Count(Arc<[AtomicU64; 5]>);
+
+    impl Tracer for Count {
+        fn event(&mut self, _: Instant, _: Option<SessionHandle>, event: &TraceEvent<'_>) {
+            let place = match event {
+                TraceEvent::PacketSent(packet) => {
+                    assert!(packet.frames.clone().all(|frame| frame.is_ok()));
+                    0
+                }
+                TraceEvent::PacketReceived(_) => 1,
+                TraceEvent::PacketAcked { .. } => 2,
+                TraceEvent::PacketLost { .. } => 3,
+                TraceEvent::Metrics(_) => 4,
+                _ => return,
+            };
+            self.0[place].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    let config = PairConfig::new(2).with_link(link().with_loss(5_000));
+    let mut pair = Pair::with_hosts(config, Streamer::new(), Streamer::new());
+    let counts: Arc<[AtomicU64; 5]> = Arc::default();
+    pair.left.endpoint.set_tracer(Box::new(Count(Arc::clone(&counts))));
+    pair.right.endpoint.set_tracer(Box::new(Count(Arc::default())));
+    pair.connect();
+    pair.run_for(Duration::from_secs(2));
+    let told = || counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+    let (before, opened_before) = (told(), opened(&pair));
+
+    let (done, allocated) = measure(|| {
+        let enough = |pair: &Pair<Streamer, Streamer>| opened(pair).1 >= opened_before.1 + PACKETS;
+        pair.run_until(enough, LIMIT)
+    });
+    assert!(done);
+    assert_eq!(allocated, Counts::default());
+    let [sent, received, acked, lost, metrics] = std::array::from_fn(|place| told()[place] - before[place]);
+    assert_eq!(received, opened(&pair).0 - opened_before.0);
+    assert!(sent > PACKETS && acked > PACKETS * 9 / 10 && lost > 200, "{sent} {acked} {lost}");
+    assert!(metrics > PACKETS, "{metrics}");
+}
+
 /// Calls of the allocator in one handshake, both ends together.
 const MAX_ALLOCATIONS: u64 = 72;
 /// Bytes that they ask for; not all are held at the same time.

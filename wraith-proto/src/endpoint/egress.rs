@@ -122,6 +122,7 @@ impl Endpoint {
             }
             let Some(buffer) = tx.reserve(&answer.meta, MAX_ANSWER) else { return Some(TxStatus::QueueFull) };
             if let Some(len) = answer.emit(buffer) {
+                self.hook.handshake_sent(self.now, &self.sessions, None, &buffer[..len]);
                 tx.commit(len);
                 self.stats.datagrams_sent += 1;
                 self.stats.bytes_sent += len as u64;

@@ -108,12 +108,14 @@ impl Endpoint {
         match *frame {
             Frame::Ack(ref ack) => {
                 let now = self.now;
-                let (recovery, mut scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
+                let (recovery, scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
+                let mut scope = self.hook.watch(now, index, scope);
                 let before = (recovery.packets_lost, recovery.spurious);
                 recovery.on_ack(now, ack, &mut self.sent, &mut scope).map_err(|_| Violation)?;
                 self.stats.packets_lost += recovery.packets_lost - before.0;
                 self.stats.spurious_losses += recovery.spurious - before.1;
                 self.after_acks(index);
+                self.trace_metrics(index);
             }
             Frame::Close { code } => self.end(index, End::silent(close_reason(code))),
             Frame::CloseApp { code } => self.end(index, End::silent(CloseReason::Peer(code))),

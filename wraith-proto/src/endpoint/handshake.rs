@@ -348,6 +348,7 @@ impl Endpoint {
         let (packet, rest) = buffer[..room].split_at_mut(len);
         packet.copy_from_slice(&handshake.message);
         handshake.on_sent(self.now);
+        self.hook.handshake_sent(self.now, &self.sessions, handshake.session, &handshake.message);
         if let Some(index) = handshake.session.filter(|_| first) {
             len += self.build_packet(index, rest, source).unwrap_or(0);
             self.settle(index);

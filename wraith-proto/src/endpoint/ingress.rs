@@ -30,6 +30,7 @@ impl Endpoint {
             Ok(opened) => opened,
             Err(Outcome::Dropped(reason)) => {
                 self.stats.drop(reason);
+                self.trace_dropped(reason, datagram);
                 return Received::without_payload(self, Outcome::Dropped(reason));
             }
             Err(outcome) => return Received::without_payload(self, outcome),
@@ -49,6 +50,7 @@ impl Endpoint {
             return self.take_packet(meta, datagram, 0).map_err(Outcome::Dropped);
         }
         let kind = HandshakeKind::of(datagram).ok_or(Outcome::Dropped(DropReason::Malformed))?;
+        self.trace_handshake_received(datagram);
         let outcome = match kind {
             HandshakeKind::Init => self.on_init(meta, datagram),
             HandshakeKind::Response => self.on_response(meta, datagram),
@@ -91,6 +93,7 @@ impl Endpoint {
             Ok((summary, frames))
         }) {
             Ok((summary, frames)) => {
+                self.trace_received(index, number, phase, len, frames);
                 let expected = self.sessions[index].window.expected();
                 self.sessions[index].window.mark(number);
                 self.on_authentic(index);

@@ -99,6 +99,7 @@ impl Endpoint {
         let Established { root, suite, .. } = established;
         session.keys = Some(Keys::new(self.config.crypto, suite, session.role, root, now));
         self.stats.handshakes_completed += 1;
+        self.trace_established(index);
         self.issue_ids(index);
         self.postpone_idle(index);
         self.postpone_keep_alive(index);
@@ -180,6 +181,7 @@ impl Endpoint {
         }
         self.feed_starved();
         self.settle(index);
+        self.trace_closed(index, end.reason);
     }
 
     /// Tells sessions that wait for room for a first datagram, as many as there is room for.

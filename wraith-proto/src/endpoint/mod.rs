@@ -15,6 +15,8 @@ mod rekey;
 mod respond;
 mod scope;
 mod timers;
+#[cfg_attr(not(feature = "trace"), path = "untraced.rs")]
+mod traced;
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -37,6 +39,7 @@ pub use received::Received;
 use admit::Admission;
 use egress::Answer;
 use handshake::Handshakes;
+use traced::Hook;
 
 /// Connection ids that each session may have in the table.
 const IDS_PER_SESSION: u32 = 4;
@@ -186,6 +189,7 @@ pub struct Endpoint {
     /// Sessions whose CLOSE has not left.
     closes_due: u32,
     stats: Stats,
+    hook: Hook,
 }
 
 impl Endpoint {
@@ -223,6 +227,7 @@ impl Endpoint {
             answers: Deque::new(),
             closes_due: 0,
             stats: Stats::default(),
+            hook: Hook::NONE,
             rng,
             config,
         })

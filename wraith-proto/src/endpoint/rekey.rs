@@ -55,6 +55,9 @@ impl Endpoint {
             session.control.0 |= Control::KEY_SHARE;
             self.stats.dh_operations += 1;
         }
+        if news {
+            self.trace_keys(index);
+        }
         Ok(())
     }
 
@@ -66,6 +69,7 @@ impl Endpoint {
             && keys.advance(self.config.crypto, number, self.now)
         {
             self.stats.epochs_begun += 1;
+            self.trace_epoch(index, number);
         }
     }
 }

@@ -92,7 +92,8 @@ impl Endpoint {
 
     fn on_loss_timer(&mut self, index: u32) {
         let now = self.now;
-        let (recovery, mut scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
+        let (recovery, scope) = Scope::split(index, &mut self.sessions[index], &mut self.streams);
+        let mut scope = self.hook.watch(now, index, scope);
         let before = recovery.packets_lost;
         let probes = recovery.on_timer(now, &mut self.sent, &mut scope);
         self.stats.packets_lost += recovery.packets_lost - before;
@@ -100,6 +101,7 @@ impl Endpoint {
             self.repeat_reports(index);
         }
         self.after_acks(index);
+        self.trace_metrics(index);
     }
 
     fn on_close_timer(&mut self, index: u32) {

@@ -56,8 +56,9 @@ impl LostNumbers {
         self.lost += packets;
     }
 
-    /// Takes out what `ranges`, descending and inclusive, acknowledge.
-    pub(super) fn take(&mut self, ranges: &[(u64, u64)]) -> Arrived {
+    /// Takes out what `ranges`, descending and inclusive, acknowledge; `each` is told the first and the last of
+    /// each run of numbers.
+    pub(super) fn take(&mut self, ranges: &[(u64, u64)], mut each: impl FnMut(u64, u64)) -> Arrived {
         let mut arrived = Arrived { packets: 0, first: u64::MAX, undo: false };
         if self.runs.is_empty() {
             return arrived;
@@ -73,6 +74,7 @@ impl LostNumbers {
                 if low < from && left.push((low, from - 1)).is_err() {
                     self.forgotten = true;
                 }
+                each(from, to);
                 arrived.packets += to - from + 1;
                 arrived.first = arrived.first.min(from);
                 self.spurious += (to + 1).saturating_sub(from.max(self.event));
@@ -99,15 +101,19 @@ mod tests {
         lost.count(numbers[0], numbers.len() as u64, new);
     }
 
+    fn take(lost: &mut LostNumbers, ranges: &[(u64, u64)]) -> Arrived {
+        lost.take(ranges, |_, _| {})
+    }
+
     #[test]
     fn an_event_is_undone_when_the_last_of_its_packets_arrives() {
         let mut lost = LostNumbers::default();
         lose(&mut lost, &[10, 11, 12], true);
         lose(&mut lost, &[13], false);
-        let some = lost.take(&[(12, 20), (3, 10)]);
+        let some = take(&mut lost, &[(12, 20), (3, 10)]);
         assert_eq!(some, Arrived { packets: 3, first: 10, undo: false });
-        assert_eq!(lost.take(&[(3, 20)]), Arrived { packets: 1, first: 11, undo: true });
-        assert_eq!(lost.take(&[(3, 20)]).packets, 0);
+        assert_eq!(take(&mut lost, &[(3, 20)]), Arrived { packets: 1, first: 11, undo: true });
+        assert_eq!(take(&mut lost, &[(3, 20)]).packets, 0);
     }
 
     /// `PROTO §8.6`
@@ -116,7 +122,7 @@ mod tests {
         let mut lost = LostNumbers::default();
         (0..40).for_each(|event| lose(&mut lost, &[event * 10], true));
         lose(&mut lost, &[1000, 1001], true);
-        assert!(lost.take(&[(1000, 1001)]).undo);
+        assert!(take(&mut lost, &[(1000, 1001)]).undo);
     }
 
     #[test]
@@ -124,7 +130,7 @@ mod tests {
         let mut lost = LostNumbers::default();
         let numbers: std::vec::Vec<u64> = (0..=MAX_RUNS as u64).map(|number| number * 2).collect();
         lose(&mut lost, &numbers, true);
-        let arrived = lost.take(&[(0, 100)]);
+        let arrived = take(&mut lost, &[(0, 100)]);
         assert_eq!((arrived.packets, arrived.undo), (MAX_RUNS as u64, false));
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Recovery {
     resumed: Option<Instant>,
     /// The loss timer was restarted because of that; the next late call counts.
     restarted: bool,
-    pto_count: u32,
+    pub(crate) pto_count: u32,
     pub(crate) probes: u8,
     packet_threshold: u64,
     lost: LostNumbers,
@@ -204,7 +204,9 @@ impl Recovery {
     /// Takes the oldest packet in flight so that a probe carries its data; no congestion signal.
     pub(crate) fn probe_oldest(&mut self, pool: &mut SentPool, sink: &mut impl AckSink) {
         if let Some(index) = self.sent.in_flight.front() {
-            self.lost.add(pool.get(index).number);
+            let number = pool.get(index).number;
+            self.lost.add(number);
+            sink.packet_probed(number, self.largest_acked);
             self.give_up(pool, index, sink);
         }
     }
@@ -280,6 +282,7 @@ impl Recovery {
             newly.ect += u64::from(packet.ect);
             newly.app_limited = packet.app_limited;
             self.controller.on_ack(&Acked { packet_number: number, bytes: packet.size });
+            sink.packet_acked(number);
             for frame in &packet.frames {
                 sink.acked(frame);
             }
@@ -304,7 +307,7 @@ impl Recovery {
 
     /// Late acknowledgements of packets that were given up: undo what that cost.
     fn notice_spurious(&mut self, ranges: &[(u64, u64)], pool: &mut SentPool, sink: &mut impl AckSink) {
-        let arrived = self.lost.take(ranges);
+        let arrived = self.lost.take(ranges, |first, last| sink.lost_packets_arrived(first, last));
         if arrived.packets == 0 {
             return;
         }
@@ -358,6 +361,7 @@ impl Recovery {
             self.packets_lost += 1;
             self.lost.add(number);
             self.ecn.on_lost(u64::from(ect));
+            sink.packet_lost(number, number + self.packet_threshold <= largest, largest);
             self.give_up(pool, index, sink);
         }
         if let Some(event) = event {
@@ -420,6 +424,15 @@ pub(crate) trait AckSink {
     fn lost(&mut self, frame: &SentFrame);
     /// The peer saw our acknowledgement of numbers below this one.
     fn ack_seen(&mut self, below: u64);
+
+    /// The packet was acknowledged. This and the following are for whoever traces packets.
+    fn packet_acked(&mut self, _number: u64) {}
+    /// The packet is lost: `overtaken` by enough later ones, or too old.
+    fn packet_lost(&mut self, _number: u64, _overtaken: bool, _largest_acked: u64) {}
+    /// A probe carries what the packet carried.
+    fn packet_probed(&mut self, _number: u64, _largest_acked: Option<u64>) {}
+    /// These packets had been given up.
+    fn lost_packets_arrived(&mut self, _first: u64, _last: u64) {}
 }
 
 /// What one ACK newly acknowledged.

@@ -77,7 +77,7 @@ impl Rtt {
     }
 
     /// Mean deviation from the mean.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "trace"))]
     pub(crate) const fn var(&self) -> Duration {
         Duration::from_nanos(self.var)
     }

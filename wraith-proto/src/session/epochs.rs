@@ -219,9 +219,20 @@ impl Keys {
         &*self.seal
     }
 
+    /// The latest epoch of this phase, if there was one.
+    pub(crate) fn epoch_of(&self, phase: u8) -> Option<u32> {
+        self.newest.checked_sub(self.newest.wrapping_sub(u32::from(phase)) % PHASES)
+    }
+
+    /// The newest epoch whose keys are there, and its root.
+    #[cfg(feature = "trace")]
+    pub(crate) const fn newest(&self) -> (u32, &Root) {
+        (self.newest, &self.schedule.root)
+    }
+
     /// The key for packets of this phase, if it is there.
     pub(crate) fn opening(&self, phase: u8) -> Option<&dyn PacketKey> {
-        let epoch = self.newest.checked_sub(self.newest.wrapping_sub(u32::from(phase)) % PHASES)?;
+        let epoch = self.epoch_of(phase)?;
         if self.newest - epoch >= OVERLAP {
             return None;
         }

@@ -154,6 +154,7 @@ impl Endpoint {
         session.recovery.spend_number();
         session.packets_sent += 1;
         session.sent_since = true;
+        self.trace_sent(index, number, len, payload, &frames[..frames_len]);
         Some(len)
     }
 
@@ -175,6 +176,7 @@ impl Endpoint {
             let (size, app_limited) = (len as u16, session.recovery.app_limited);
             let packet = SentPacket { number, sent_at: self.now, size, ect, app_limited, reported, frames };
             session.recovery.on_sent(&mut self.sent, packet);
+            self.trace_metrics(index);
         }
     }
 }

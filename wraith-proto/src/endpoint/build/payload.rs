@@ -170,7 +170,8 @@ impl Endpoint {
         if draft.asks || draft.tail.is_some() {
             return;
         }
-        let (recovery, mut scope) = Scope::split(index, session, &mut self.streams);
+        let (recovery, scope) = Scope::split(index, session, &mut self.streams);
+        let mut scope = self.hook.watch(self.now, index, scope);
         recovery.probe_oldest(&mut self.sent, &mut scope);
         let has_record = self.sent.may_send(&recovery.sent);
         if has_record {
