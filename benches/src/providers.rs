@@ -1,5 +1,6 @@
 //! The crypto providers to compare.
 
+use wraith_crypto_accel::Accel;
 use wraith_proto::crypto::{CryptoProvider, RustCrypto, Suite};
 
 /// A provider with the name that its benchmarks carry.
@@ -7,12 +8,12 @@ pub type Provider = (&'static str, &'static dyn CryptoProvider);
 
 /// Every provider; all their suites are measured.
 pub fn providers() -> Vec<Provider> {
-    vec![("rust", &RustCrypto)]
+    vec![default_provider(), ("rust", &RustCrypto)]
 }
 
-/// The provider that the tool takes.
+/// The provider that answers for published figures.
 pub fn default_provider() -> Provider {
-    ("rust", &RustCrypto)
+    ("accel", &Accel)
 }
 
 /// A suite's name inside those of benchmarks: lower-case letters and digits.
@@ -31,8 +32,13 @@ mod tests {
     }
 
     #[test]
-    fn the_tools_provider_is_among_those_measured() {
+    fn every_provider_has_a_name_of_its_own_and_both_suites() {
         let names: Vec<_> = providers().iter().map(|(name, _)| *name).collect();
-        assert!(names.contains(&default_provider().0));
+        assert_eq!(names, ["accel", "rust"]);
+        for (name, provider) in providers() {
+            for suite in [Suite::XChaCha20Poly1305, Suite::Aes256Gcm] {
+                assert!(provider.suites().contains(&suite), "{name} without {suite:?}");
+            }
+        }
     }
 }

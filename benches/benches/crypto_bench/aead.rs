@@ -14,7 +14,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     seam(criterion);
 }
 
-/// The published sizes and names, with the tool's provider.
+/// The published sizes and names, with the default provider.
 fn published(criterion: &mut Criterion) {
     let (_, provider) = default_provider();
     let suite = Suite::XChaCha20Poly1305;
