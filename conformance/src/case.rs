@@ -86,6 +86,16 @@ impl Verdict {
         }
     }
 
+    /// The verdict as programs read it.
+    pub(crate) const fn key(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail(_) => "fail",
+            Self::NotClaimed(_) => "not-claimed",
+            Self::Unavailable(_) => "unavailable",
+        }
+    }
+
     /// Whether it keeps the driver from conforming.
     pub const fn is_failure(&self, case: &Case, options: &Options) -> bool {
         match self {

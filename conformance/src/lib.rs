@@ -47,6 +47,7 @@ mod lockstep;
 mod options;
 pub mod peer;
 pub mod protocol;
+mod report;
 mod suite;
 mod suite_macro;
 mod talk;
@@ -57,8 +58,9 @@ pub use cases::cases;
 pub use harness::{Harness, Link, Memory, Pair, Setup};
 #[cfg(feature = "mio")]
 pub use harness::{Mio, MioIpv6};
-pub use options::{Budget, Options};
-pub use suite::{Report, Suite, run, run_case};
+pub use options::{BadVariable, Budget, Options};
+pub use report::Report;
+pub use suite::{Suite, run, run_case};
 
 #[doc(hidden)]
 pub mod expansion {

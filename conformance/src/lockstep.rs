@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant as Std};
 
 use wraith_drivers::{App, Caps, Driver, ManualClock, Netem, RxReport, Turn, TxReport};
-use wraith_proto::{Budget, Config, Ecn, Endpoint, Identity, Instant, Peer, RxMeta, TxMeta, TxQueue, Via};
+use wraith_proto::{
+    Budget, Config, Ecn, Endpoint, Identity, Instant, Peer, RxMeta, TxMeta, TxQueue, Via, crypto,
+};
 use wraith_sim::{LEFT, LinkConfig, RIGHT, Rng, Transcript};
 
 use crate::case::{Outcome, Verdict, ensure};
@@ -156,8 +158,10 @@ impl<L: Lane> Lockstep<L> {
         let now = clock.now();
         let mut station = |driver, end: usize| {
             let mut config = Config::new(Identity::from_seed(rng.bytes32()), b"conformance");
-            // One size, so that no search for a larger one depends on what the path carries.
-            config.transport = config.transport.with_max_datagram(1200);
+            // One size, so that no search for a larger one depends on what the path carries, and the suite that every
+            // processor would take.
+            let suites = &[crypto::Suite::XChaCha20Poly1305];
+            config.transport = config.transport.with_max_datagram(1200).with_suites(suites);
             let endpoint = Endpoint::new(config, rng.bytes32(), now)
                 .map_err(|error| Verdict::Fail(format!("no endpoint: {error}")))?;
             let addrs = if end == 0 { [LEFT, RIGHT] } else { [RIGHT, LEFT] };

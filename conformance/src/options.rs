@@ -1,6 +1,7 @@
 //! How the suite is run.
 
 use std::env;
+use std::fmt;
 use std::time::Duration;
 
 /// How cases are run.
@@ -37,27 +38,45 @@ impl Options {
     /// What the environment asks for: `WRAITH_SEED`, `WRAITH_BUDGET` (`short` or `full`) and
     /// `WRAITH_CONFORMANCE_STRICT` (`1`).
     ///
-    /// # Panics
-    /// If one of them has another value.
-    pub fn from_env() -> Self {
-        let variable = |name| env::var(name).ok();
-        let seed = variable("WRAITH_SEED").map(|text| text.parse().expect("WRAITH_SEED is a number"));
-        Self {
-            seed: seed.unwrap_or(SEED),
-            budget: match variable("WRAITH_BUDGET").as_deref() {
-                None | Some("" | "short") => Budget::Short,
-                Some("full") => Budget::Full,
-                Some(other) => panic!("WRAITH_BUDGET is short or full, not {other}"),
-            },
-            strict: match variable("WRAITH_CONFORMANCE_STRICT").as_deref() {
-                None | Some("" | "0") => false,
-                Some("1") => true,
-                Some(other) => panic!("WRAITH_CONFORMANCE_STRICT is 0 or 1, not {other}"),
-            },
-            ..Self::default()
+    /// # Errors
+    /// Names the first variable that has another value.
+    pub fn from_env() -> Result<Self, BadVariable> {
+        let variable = |name| env::var(name).ok().filter(|text| !text.is_empty());
+        let mut options = Self::default();
+        if let Some(text) = variable("WRAITH_SEED") {
+            options.seed =
+                text.parse().map_err(|_| BadVariable { name: "WRAITH_SEED", wanted: "a number" })?;
         }
+        options.budget = match variable("WRAITH_BUDGET").as_deref() {
+            None | Some("short") => Budget::Short,
+            Some("full") => Budget::Full,
+            Some(_) => return Err(BadVariable { name: "WRAITH_BUDGET", wanted: "short or full" }),
+        };
+        options.strict = match variable("WRAITH_CONFORMANCE_STRICT").as_deref() {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(_) => return Err(BadVariable { name: "WRAITH_CONFORMANCE_STRICT", wanted: "0 or 1" }),
+        };
+        Ok(options)
     }
 }
+
+/// A variable of the environment with a value that means nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadVariable {
+    /// The variable.
+    pub name: &'static str,
+    /// What it may be.
+    pub wanted: &'static str,
+}
+
+impl fmt::Display for BadVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has to be {}", self.name, self.wanted)
+    }
+}
+
+impl std::error::Error for BadVariable {}
 
 impl Default for Options {
     /// Seed 1, the short form, not strict, every case.
@@ -73,7 +92,15 @@ impl Default for Options {
 }
 
 impl Budget {
-    /// `short` or `full`, whichever it is.
+    /// `short` or `full`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Full => "full",
+        }
+    }
+
+    /// The first or the second, whichever it is.
     pub const fn pick(self, short: u64, full: u64) -> u64 {
         match self {
             Self::Short => short,

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 #[cfg(unix)]
 use wraith_drivers::Pollable;
-use wraith_drivers::{Caps, Driver, Park};
+use wraith_drivers::{Driver, Park};
 
 use crate::case::{Case, Outcome, Verdict};
 use crate::cases;
 use crate::context::Context;
 use crate::harness::{Harness, Link, Of, Workshop};
 use crate::options::Options;
+use crate::report::Report;
 
 /// A case that takes longer hangs. The longest ones take a fraction on a slow machine.
 const HANG: Duration = Duration::from_mins(3);
@@ -32,19 +33,6 @@ pub struct Suite<D> {
 pub(crate) struct Runnable<D> {
     pub(crate) case: Case,
     pub(crate) body: fn(&mut Context<D>) -> Outcome,
-}
-
-/// What came out of a suite.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// [`Harness::NAME`].
-    pub driver: &'static str,
-    /// What the driver says of itself, if there was a pair to ask.
-    pub caps: Option<Caps>,
-    /// Each case and its verdict.
-    pub results: Vec<(Case, Verdict)>,
-    /// The options that repeat the run.
-    pub options: Options,
 }
 
 impl<D: Driver + 'static> Suite<D> {
@@ -138,18 +126,6 @@ impl<D: Driver + 'static> Runnable<D> {
             Err(RecvTimeoutError::Timeout) => Verdict::Fail(format!("it hangs: no end after {HANG:?}")),
             Err(RecvTimeoutError::Disconnected) => Verdict::Fail("its thread ended".to_owned()),
         }
-    }
-}
-
-impl Report {
-    /// Whether the driver keeps the contract.
-    pub fn conforms(&self) -> bool {
-        self.failures().next().is_none()
-    }
-
-    /// The cases that keep the driver from conforming.
-    pub fn failures(&self) -> impl Iterator<Item = &(Case, Verdict)> {
-        self.results.iter().filter(|(case, verdict)| verdict.is_failure(case, &self.options))
     }
 }
 

@@ -98,7 +98,7 @@ impl Place {
 /// # Panics
 /// If the case fails, with its seed and a line that repeats it.
 pub fn check<D: Driver + 'static>(suite: &Suite<D>, id: &str, place: &Place) {
-    let options = Options::from_env();
+    let options = Options::from_env().unwrap_or_else(|error| panic!("{error}"));
     let verdict = suite.run_case(id, &options);
     let (word, reason) = (verdict.word(), verdict.reason().unwrap_or_default());
     let Some(case) = cases().iter().find(|case| case.id == id) else { return };

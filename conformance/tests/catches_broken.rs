@@ -11,7 +11,7 @@ wraith_conformance::counting_allocator!();
 
 /// Over memory and loopback nothing takes long: what does not come soon never does.
 fn impatient() -> Options {
-    let mut options = Options::from_env();
+    let mut options = Options::from_env().unwrap();
     options.patience = Duration::from_millis(250);
     options
 }
@@ -50,7 +50,7 @@ fn every_broken_driver_of_an_outer_loop_is_rejected_as_well() {
 
 #[test]
 fn the_wrapper_without_a_fault_passes() {
-    let report = broken::sound::<Memory>().run(&Options::from_env());
+    let report = broken::sound::<Memory>().run(&Options::from_env().unwrap());
     assert!(report.conforms(), "{:?}", report.failures().collect::<Vec<_>>());
 }
 
