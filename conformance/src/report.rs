@@ -1,5 +1,7 @@
 //! What came out of a suite.
 
+use std::fmt;
+
 use serde::Serialize;
 use wraith_drivers::Caps;
 
@@ -59,6 +61,27 @@ impl Report {
         };
         // Numbers, texts and flags alone: there is nothing that could fail.
         serde_json::to_string(&json).unwrap_or_default()
+    }
+}
+
+/// One line for the driver, and one for each case.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.conforms() { "conforms" } else { "DOES NOT CONFORM" };
+        let [passed, failed, not_claimed, unavailable] = self.counts();
+        write!(
+            f,
+            "{}: {verdict}: {passed} passed, {failed} failed, {not_claimed} not claimed, ",
+            self.driver
+        )?;
+        write!(f, "{unavailable} unavailable; seed {}", self.options.seed)?;
+        for (case, verdict) in &self.results {
+            write!(f, "\n  {:11} {} ({}, {})", verdict.word(), case.id, case.clause, case.level)?;
+            if let Some(reason) = verdict.reason() {
+                write!(f, ": {reason}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -147,6 +170,15 @@ mod tests {
         let failures: Vec<_> = strict.failures().map(|(case, _)| case.id).collect();
         assert_eq!(failures, ["a/c", "a/e"]);
         assert_eq!(strict.counts(), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_report_has_a_line_for_each_case() {
+        let text = report(false).to_string();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "mine: conforms: 1 passed, 1 failed, 1 not claimed, 1 unavailable; seed 7");
+        assert_eq!(lines[2], "  FAIL        a/c (DRV §2.1, should): late");
+        assert_eq!(lines.len(), 5);
     }
 
     #[test]

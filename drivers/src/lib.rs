@@ -21,6 +21,7 @@ mod clock;
 mod memory;
 mod runner;
 mod segments;
+mod slots;
 #[cfg(feature = "netem")]
 mod wrap;
 
@@ -33,11 +34,12 @@ use wraith_proto::{Instant, RxMeta, TxQueue};
 
 pub use caps::{Caps, Limit, Mode, RxReport, TxReport};
 pub use clock::{Clock, ManualClock};
-pub use memory::{MemoryDriver, MemoryOptions, MemoryTx, MemoryUnparker};
+pub use memory::{MemoryDriver, MemoryOptions, MemoryUnparker};
 pub use runner::{App, Runner, Turn};
 pub use segments::Segments;
+pub use slots::Slots;
 #[cfg(feature = "netem")]
-pub use wrap::{Netem, NetemTx};
+pub use wrap::Netem;
 
 /// A non-blocking pair of queues for datagrams.
 pub trait Driver {

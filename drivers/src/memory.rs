@@ -6,10 +6,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use wraith_proto::{Instant, RxMeta, TxMeta, TxQueue, Via};
+use wraith_proto::{Instant, RxMeta};
 
-use crate::{Caps, Clock, Driver, ManualClock, Mode, Park, RxReport, TxReport, Unpark, Wake};
-use link::{Inbox, Link, Slot};
+use crate::{Caps, Clock, Driver, ManualClock, Mode, Park, RxReport, Slots, TxReport, Unpark, Wake};
+use link::{Buffer, Inbox, Link};
 
 /// The shape of an in-memory pair.
 #[derive(Clone, Debug)]
@@ -58,8 +58,8 @@ pub struct MemoryDriver {
     mtu: usize,
     slot_bytes: usize,
     time: Time,
-    tx: MemoryTx,
-    spare: Slot,
+    tx: Slots,
+    spare: Buffer,
 }
 
 #[derive(Clone, Debug)]
@@ -95,8 +95,8 @@ impl MemoryDriver {
                 mtu: options.mtu,
                 slot_bytes,
                 time: time.clone(),
-                tx: MemoryTx::new(tx_slots, max_datagram),
-                spare: Slot::new(max_datagram),
+                tx: Slots::new(tx_slots, max_datagram),
+                spare: Buffer::new(max_datagram),
             }
         };
         (driver(0), driver(1))
@@ -109,29 +109,16 @@ impl MemoryDriver {
             return Some(Wake::Unparked);
         }
         let can_receive = !own.is_empty();
-        let can_send = self.tx.committed > 0 && !inboxes[1 - self.end].is_full();
+        let can_send = self.tx.committed().len() > 0 && !inboxes[1 - self.end].is_full();
         if can_receive || can_send {
             return Some(Wake::Traffic);
         }
         until.is_some_and(|until| self.now() >= until).then_some(Wake::Deadline)
     }
-
-    /// Whether the network can carry a datagram, and how the other end will see it.
-    fn route(&self, meta: &TxMeta, len: usize) -> Option<RxMeta> {
-        let local = self.link.addrs[self.end];
-        let from_here = meta.from.is_none_or(|from| from == local.ip());
-        let fits = len <= self.mtu;
-        (meta.to == self.link.addrs[1 - self.end] && from_here && fits).then(|| RxMeta {
-            from: local,
-            to: Some(meta.to.ip()),
-            via: Via::default(),
-            ecn: meta.ecn,
-        })
-    }
 }
 
 impl Driver for MemoryDriver {
-    type Tx = MemoryTx;
+    type Tx = Slots;
 
     fn caps(&self) -> Caps {
         self.caps
@@ -174,13 +161,13 @@ impl Driver for MemoryDriver {
 
     fn flush(&mut self) -> io::Result<TxReport> {
         let mut report = TxReport::default();
-        let link = Arc::clone(&self.link);
+        let Self { link, end, mtu, tx, .. } = self;
         let mut inboxes = link.lock();
-        let peer = &mut inboxes[1 - self.end];
+        let peer = &mut inboxes[1 - *end];
         let mut done = 0;
-        for index in 0..self.tx.committed {
-            let (meta, len) = (self.tx.metas[index], self.tx.slots[index].len);
-            let Some(meta) = meta.and_then(|meta| self.route(&meta, len)) else {
+        for slot in tx.committed_mut() {
+            let route = link.route(*end, &slot.meta);
+            let Some(meta) = route.filter(|_| slot.len <= *mtu) else {
                 report.dropped += 1;
                 done += 1;
                 continue;
@@ -188,16 +175,16 @@ impl Driver for MemoryDriver {
             if peer.is_full() {
                 break;
             }
-            peer.push(meta, &mut self.tx.slots[index]);
+            peer.push(meta, &mut slot.data, slot.len);
             report.sent += 1;
             done += 1;
         }
         drop(inboxes);
         if report.sent > 0 {
-            self.link.changed();
+            link.changed();
         }
-        self.tx.retire(done);
-        report.in_flight = self.tx.committed;
+        tx.retire(done);
+        report.in_flight = tx.committed().len();
         Ok(report)
     }
 }
@@ -222,52 +209,6 @@ impl Park for MemoryDriver {
 
     fn unparker(&self) -> Self::Unparker {
         MemoryUnparker { link: Arc::clone(&self.link), end: self.end }
-    }
-}
-
-/// The transmit queue of a [`MemoryDriver`]: one buffer a datagram.
-#[derive(Debug)]
-pub struct MemoryTx {
-    slots: Box<[Slot]>,
-    metas: Box<[Option<TxMeta>]>,
-    committed: usize,
-    reserved: Option<(TxMeta, usize)>,
-}
-
-impl MemoryTx {
-    fn new(slots: usize, bytes: usize) -> Self {
-        Self {
-            slots: (0..slots).map(|_| Slot::new(bytes)).collect(),
-            metas: vec![None; slots].into(),
-            committed: 0,
-            reserved: None,
-        }
-    }
-
-    /// Frees the oldest `done` datagrams; the others keep their order.
-    fn retire(&mut self, done: usize) {
-        self.slots[..self.committed].rotate_left(done);
-        self.metas[..self.committed].rotate_left(done);
-        self.committed -= done;
-        // A reservation made before the flush stood behind the committed slots, not here.
-        self.reserved = None;
-    }
-}
-
-impl TxQueue for MemoryTx {
-    fn reserve(&mut self, meta: &TxMeta, len: usize) -> Option<&mut [u8]> {
-        self.reserved = None;
-        let memory = self.slots.get_mut(self.committed)?.data.get_mut(..len)?;
-        self.reserved = Some((*meta, len));
-        Some(memory)
-    }
-
-    fn commit(&mut self, len: usize) {
-        if let Some((meta, reserved)) = self.reserved.take() {
-            self.slots[self.committed].len = len.min(reserved);
-            self.metas[self.committed] = Some(meta);
-            self.committed += 1;
-        }
     }
 }
 

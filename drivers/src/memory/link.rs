@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use wraith_proto::RxMeta;
+use wraith_proto::{RxMeta, TxMeta, Via};
 
 use crate::clock::Watcher;
 
 /// A buffer and how much of it is a datagram.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct Buffer {
     pub(super) data: Box<[u8]>,
     pub(super) len: usize,
 }
 
-impl Slot {
+impl Buffer {
     pub(super) fn new(bytes: usize) -> Self {
         Self { data: vec![0; bytes].into(), len: 0 }
     }
@@ -24,7 +24,7 @@ impl Slot {
 /// Datagrams that wait for one end: a ring of fixed size.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    slots: Box<[Slot]>,
+    slots: Box<[Buffer]>,
     metas: Box<[Option<RxMeta>]>,
     head: usize,
     len: usize,
@@ -35,7 +35,7 @@ pub(super) struct Inbox {
 impl Inbox {
     fn new(slots: usize, bytes: usize) -> Self {
         Self {
-            slots: (0..slots).map(|_| Slot::new(bytes)).collect(),
+            slots: (0..slots).map(|_| Buffer::new(bytes)).collect(),
             metas: vec![None; slots].into(),
             head: 0,
             len: 0,
@@ -43,16 +43,17 @@ impl Inbox {
         }
     }
 
-    /// Takes the datagram in `slot` and leaves a free buffer there. The ring must not be full.
-    pub(super) fn push(&mut self, meta: RxMeta, slot: &mut Slot) {
+    /// Takes the datagram of `len` bytes in `data` and leaves a free buffer there. The ring must not be full.
+    pub(super) fn push(&mut self, meta: RxMeta, data: &mut Box<[u8]>, len: usize) {
         let tail = (self.head + self.len) % self.slots.len();
-        std::mem::swap(&mut self.slots[tail], slot);
+        std::mem::swap(&mut self.slots[tail].data, data);
+        self.slots[tail].len = len;
         self.metas[tail] = Some(meta);
         self.len += 1;
     }
 
     /// Puts the oldest datagram in `slot` and keeps the buffer that was there.
-    fn pop(&mut self, slot: &mut Slot) -> Option<RxMeta> {
+    fn pop(&mut self, slot: &mut Buffer) -> Option<RxMeta> {
         if self.is_empty() {
             return None;
         }
@@ -91,8 +92,20 @@ impl Link {
         self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a datagram of the end `end` has anywhere to go, and how the other end will see it.
+    pub(super) fn route(&self, end: usize, meta: &TxMeta) -> Option<RxMeta> {
+        let local = self.addrs[end];
+        let from_here = meta.from.is_none_or(|from| from == local.ip());
+        (meta.to == self.addrs[1 - end] && from_here).then(|| RxMeta {
+            from: local,
+            to: Some(meta.to.ip()),
+            via: Via::default(),
+            ecn: meta.ecn,
+        })
+    }
+
     /// Takes the oldest datagram for `end` into `slot`.
-    pub(super) fn receive(&self, end: usize, slot: &mut Slot) -> Option<RxMeta> {
+    pub(super) fn receive(&self, end: usize, slot: &mut Buffer) -> Option<RxMeta> {
         let mut inboxes = self.lock();
         let was_full = inboxes[end].is_full();
         let meta = inboxes[end].pop(slot);

@@ -2,4 +2,4 @@
 
 mod netem;
 
-pub use netem::{Netem, NetemTx};
+pub use netem::Netem;

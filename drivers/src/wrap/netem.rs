@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use wraith_proto::{Instant, RxMeta, TxMeta, TxQueue};
 use wraith_sim::{Link, LinkConfig, LinkCounters};
 
-use crate::{Caps, Driver, Park, RxReport, TxReport, Wake};
+use crate::{Caps, Driver, Park, RxReport, Slots, TxReport, Wake};
 
 /// Feeds the datagrams of a driver through a [`Link`] in each direction, in the time of the driver's clock.
 ///
@@ -22,14 +22,14 @@ pub struct Netem<D> {
     inner: D,
     outgoing: Link<TxMeta>,
     incoming: Link<RxMeta>,
-    tx: NetemTx,
+    tx: Slots,
 }
 
 impl<D: Driver> Netem<D> {
     /// `inner` behind two links whose dice follow from `seed`.
     pub fn new(inner: D, outgoing: LinkConfig, incoming: LinkConfig, seed: u64) -> Self {
         let caps = inner.caps();
-        let tx = NetemTx::new(caps.tx_slots.max(1), caps.max_datagram);
+        let tx = Slots::new(caps.tx_slots.max(1), caps.max_datagram);
         Self { inner, outgoing: Link::new(outgoing, seed), incoming: Link::new(incoming, !seed), tx }
     }
 
@@ -87,11 +87,11 @@ impl<D: Driver> Netem<D> {
 }
 
 impl<D: Driver> Driver for Netem<D> {
-    type Tx = NetemTx;
+    type Tx = Slots;
 
     fn caps(&self) -> Caps {
         let mut caps = self.inner.caps();
-        caps.tx_slots = self.tx.slots.len();
+        caps.tx_slots = self.tx.capacity();
         caps
     }
 
@@ -131,12 +131,11 @@ impl<D: Driver> Driver for Netem<D> {
 
     fn flush(&mut self) -> io::Result<TxReport> {
         let now = self.inner.now();
-        let sent = self.tx.committed;
-        for slot in self.tx.take() {
-            if let Some(meta) = slot.meta.take() {
-                self.outgoing.push(now, &meta, &slot.data[..slot.len]);
-            }
+        let sent = self.tx.committed().len();
+        for (meta, datagram) in self.tx.committed() {
+            self.outgoing.push(now, meta, datagram);
         }
+        self.tx.retire(sent);
         let report = self.pump()?;
         Ok(TxReport { sent, syscalls: report.syscalls, ..TxReport::default() })
     }
@@ -159,51 +158,5 @@ impl<D: Park> Park for Netem<D> {
 
     fn unparker(&self) -> Self::Unparker {
         self.inner.unparker()
-    }
-}
-
-/// The transmit queue of a [`Netem`]: datagrams wait here for the flush that puts them on the link.
-#[derive(Debug)]
-pub struct NetemTx {
-    slots: Box<[Slot]>,
-    committed: usize,
-    reserved: Option<(TxMeta, usize)>,
-}
-
-#[derive(Clone, Debug)]
-struct Slot {
-    meta: Option<TxMeta>,
-    data: Box<[u8]>,
-    len: usize,
-}
-
-impl NetemTx {
-    fn new(slots: usize, bytes: usize) -> Self {
-        let slot = Slot { meta: None, data: vec![0; bytes].into(), len: 0 };
-        Self { slots: vec![slot; slots].into(), committed: 0, reserved: None }
-    }
-
-    /// The committed datagrams; the queue is empty afterwards.
-    fn take(&mut self) -> &mut [Slot] {
-        self.reserved = None;
-        let committed = std::mem::take(&mut self.committed);
-        &mut self.slots[..committed]
-    }
-}
-
-impl TxQueue for NetemTx {
-    fn reserve(&mut self, meta: &TxMeta, len: usize) -> Option<&mut [u8]> {
-        self.reserved = None;
-        let room = self.slots.get_mut(self.committed)?.data.get_mut(..len)?;
-        self.reserved = Some((*meta, len));
-        Some(room)
-    }
-
-    fn commit(&mut self, len: usize) {
-        if let Some((meta, reserved)) = self.reserved.take() {
-            let slot = &mut self.slots[self.committed];
-            (slot.meta, slot.len) = (Some(meta), len.min(reserved));
-            self.committed += 1;
-        }
     }
 }
