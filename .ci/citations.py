@@ -9,8 +9,9 @@ CITATION = re.compile(r"\b(PROTO|DRV) (§\d+(?:\.\d+)+(?:(?:, | and |, and )§\d
 CASES = os.path.join("conformance", "src", "")
 CASE = re.compile(r'"((?:PROTO|DRV) §[^"]*)"')
 CASE_NAME = re.compile(r"\s*(\w+): \"")
-# What makes a file run every conformance case.
-SUITE = re.compile(r"\bwraith_conformance::\w*suite!")
+# What makes a file run every case of a driver, or every one of the protocol.
+SUITE = re.compile(r"\bwraith_conformance::(protocol_)?\w*suite!")
+PROTOCOL_CASES = os.path.join(CASES, "protocol", "")
 TEST_ATTRIBUTE = re.compile(r"\s*#\[test\]")
 FUNCTION = re.compile(r"(\s*)(?:pub )?fn (\w+)")
 
@@ -36,10 +37,13 @@ def citing_tests(files):
     in a module's own comment belongs to no test.
     """
     found = {}
-    suites = [test_target(file.path) for file in files if SUITE.search("\n".join(file.lines))]
+    suites = {True: set(), False: set()}
+    for file in files:
+        for kind in SUITE.findall("\n".join(file.lines)):
+            suites[bool(kind)].add(test_target(file.path))
     for file in files:
         for clause, name in cases(file):
-            for suite in filter(None, suites):
+            for suite in filter(None, suites[file.path.startswith(PROTOCOL_CASES)]):
                 found.setdefault(clause, set()).add((*suite, name))
         target = test_target(file.path) or source_target(file.path)
         if target:

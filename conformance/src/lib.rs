@@ -65,6 +65,7 @@ pub use suite::{Suite, run, run_case};
 #[doc(hidden)]
 pub mod expansion {
     //! What the macros expand to.
+    pub use crate::protocol::check as check_protocol;
     pub use crate::suite_macro::{Place, check};
     pub use wraith_sim::alloc::Counting;
 }

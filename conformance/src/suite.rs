@@ -122,7 +122,7 @@ impl<D: Driver + 'static> Runnable<D> {
         }
         match outcome.recv_timeout(HANG) {
             Ok(Ok(outcome)) => outcome.into(),
-            Ok(Err(panic)) => Verdict::Fail(format!("it panicked: {}", message(&*panic))),
+            Ok(Err(panic)) => Verdict::Fail(format!("it panicked: {}", panic_message(&*panic))),
             Err(RecvTimeoutError::Timeout) => Verdict::Fail(format!("it hangs: no end after {HANG:?}")),
             Err(RecvTimeoutError::Disconnected) => Verdict::Fail("its thread ended".to_owned()),
         }
@@ -142,7 +142,7 @@ pub fn run_case<H: Harness>(id: &str, options: &Options) -> Verdict {
     Suite::of::<H>().run_case(id, options)
 }
 
-fn message(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

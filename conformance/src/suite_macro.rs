@@ -85,7 +85,7 @@ pub struct Place {
 
 impl Place {
     /// The line that repeats the test of `id`.
-    fn repeat(&self, id: &str, options: &Options) -> String {
+    pub(crate) fn repeat(&self, id: &str, options: &Options) -> String {
         let module = self.module.split_once("::").map_or("", |(_, module)| module);
         let name = id.rsplit('/').next().unwrap_or(id);
         let Options { seed, .. } = options;

@@ -1,10 +1,11 @@
 //! Protected packets of an established session (`PROTO §5`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wraith_proto::wire::{ConnectionId, Frame, FrameError, Frames, Writer, apply_mask};
 
 use super::Refused;
+use super::identity::KeyPair;
 use super::keys::{Direction, Root};
 use super::noise::Role;
 use super::parameters::Introduction;
@@ -21,15 +22,46 @@ const RESERVED: u8 = 0b1100;
 pub struct Channel {
     role: Role,
     root: Root,
+    suite: u16,
     own_id: ConnectionId,
     remote_id: ConnectionId,
     theirs: Introduction,
-    seal: Keys,
-    open: Keys,
+    epochs: BTreeMap<u32, Epoch>,
+    /// The epoch that this end sends in.
+    sending: u32,
+    /// This end's share of the exchange for the epoch behind the newest.
+    share: Option<KeyPair>,
     seal_header: HeaderKey,
     open_header: HeaderKey,
     next: u64,
     received: BTreeSet<u64>,
+}
+
+/// The keys of one epoch (`PROTO §5.13`).
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    root: Root,
+    seal: Keys,
+    open: Keys,
+}
+
+impl Epoch {
+    fn new(role: Role, root: Root, epoch: u32, suite: u16) -> Result<Self, Refused> {
+        let (out, back) = directions(role);
+        Ok(Self {
+            root,
+            seal: Keys::new(suite, root.packet(epoch, out, suite))?,
+            open: Keys::new(suite, root.packet(epoch, back, suite))?,
+        })
+    }
+}
+
+/// The directions in which an end of this role sends and receives.
+fn directions(role: Role) -> (Direction, Direction) {
+    match role {
+        Role::Initiator => (Direction::ToResponder, Direction::ToInitiator),
+        Role::Responder => (Direction::ToInitiator, Direction::ToResponder),
+    }
 }
 
 /// A packet to be sealed.
@@ -63,6 +95,8 @@ pub struct Opened {
     pub first: u8,
     /// The full packet number.
     pub number: u64,
+    /// The epoch of its key.
+    pub epoch: u32,
     /// All that was encrypted.
     pub body: Vec<u8>,
 }
@@ -109,19 +143,18 @@ impl Channel {
         remote_id: ConnectionId,
         theirs: Introduction,
     ) -> Result<Self, Refused> {
-        let (out, back) = match role {
-            Role::Initiator => (Direction::ToResponder, Direction::ToInitiator),
-            Role::Responder => (Direction::ToInitiator, Direction::ToResponder),
-        };
+        let (out, back) = directions(role);
         let suite = theirs.suite;
         Ok(Self {
             role,
             root,
+            suite,
             own_id,
             remote_id,
             theirs,
-            seal: Keys::new(suite, root.packet(0, out, suite))?,
-            open: Keys::new(suite, root.packet(0, back, suite))?,
+            epochs: BTreeMap::from([(0, Epoch::new(role, root, 0, suite)?)]),
+            sending: 0,
+            share: None,
             seal_header: HeaderKey::new(suite, root.header(out, suite))?,
             open_header: HeaderKey::new(suite, root.header(back, suite))?,
             next: 0,
@@ -162,14 +195,16 @@ impl Channel {
     pub fn plain(&self, body: Vec<u8>) -> Plain {
         // The bit that is random and ignored (`PROTO §5.2`): random enough for those who ignore it.
         let ignored = self.own_id.0[0].wrapping_add(self.next as u8) & 1;
-        Plain { first: 0b0100_0000 | ignored << 4, destination: self.remote_id, number: self.next, body }
+        let first = 0b0100_0000 | ignored << 4 | phase(self.sending);
+        Plain { first, destination: self.remote_id, number: self.next, body }
     }
 
-    /// Seals a packet as it is.
+    /// Seals a packet as it is, with the key of the epoch that this end sends in.
     pub fn seal_plain(&self, plain: &Plain) -> Vec<u8> {
         let header = plain.header();
         let mut packet = header.to_vec();
-        packet.extend(self.seal.seal(plain.number, &header, &plain.body));
+        let key = self.epochs[&self.sending].seal;
+        packet.extend(key.seal(plain.number, &header, &plain.body));
         let mask = self.seal_header.mask(&sample(&packet));
         apply_mask(&mut packet, mask);
         packet
@@ -189,17 +224,55 @@ impl Channel {
         let (header, sealed) = packet.split_at(HEADER);
         let low = header.last_chunk().map_or(0, |low| u32::from_be_bytes(*low));
         let number = nearest(self.received.last().map_or(0, |last| last + 1), low);
-        if header[0] & 0b11 != 0 {
-            return Err(Refused("§5.10: a key phase without a key"));
-        }
-        let body = self.open.open(number, header, sealed)?;
+        let epoch = self.epochs.iter().rev().find(|(epoch, _)| phase(**epoch) == header[0] & 0b11);
+        let (&epoch, keys) = epoch.ok_or(Refused("§5.10: a key phase without a key"))?;
+        let body = keys.open.open(number, header, sealed)?;
         if header[0] & RESERVED != 0 {
             return Err(Refused("§5.2: a reserved bit"));
         }
         if !self.received.insert(number) {
             return Err(Refused("§5.3: a packet number that was used before"));
         }
-        Ok(Opened { first: header[0], number, body })
+        Ok(Opened { first: header[0], number, epoch, body })
+    }
+
+    /// Begins or answers the exchange for the next epoch; returns its number and the share to send (`PROTO §5.14`).
+    pub fn offer(&mut self, share: KeyPair) -> (u32, [u8; 32]) {
+        self.share = Some(share);
+        (self.newest() + 1, share.public)
+    }
+
+    /// Takes the other end's share; the keys of the next epoch are there (`PROTO §5.15`).
+    ///
+    /// # Errors
+    /// [`Refused`] without a share of this end, or if the shared secret is zero.
+    pub fn take(&mut self, theirs: &[u8; 32]) -> Result<(), Refused> {
+        let own = self.share.take().ok_or(Refused("§5.14: a share that answers none"))?;
+        let shared = own.agree(theirs)?;
+        let (initiator, responder) = match self.role {
+            Role::Initiator => (&own.public, theirs),
+            Role::Responder => (theirs, &own.public),
+        };
+        let epoch = self.newest() + 1;
+        let root = self.epochs[&self.newest()].root.next(&shared, initiator, responder, epoch);
+        self.epochs.insert(epoch, Epoch::new(self.role, root, epoch, self.suite)?);
+        // Three receiving keys are the most that there are (`PROTO §5.17`).
+        self.epochs.retain(|former, _| former + 3 > epoch);
+        Ok(())
+    }
+
+    /// Sends in this epoch from now on.
+    ///
+    /// # Panics
+    /// If its keys are not there.
+    pub fn send_in(&mut self, epoch: u32) {
+        assert!(self.epochs.contains_key(&epoch), "there are no keys of epoch {epoch}");
+        self.sending = epoch;
+    }
+
+    /// The newest epoch whose keys are there.
+    pub fn newest(&self) -> u32 {
+        self.epochs.last_key_value().map_or(0, |(epoch, _)| *epoch)
     }
 
     /// This end's role.
@@ -246,6 +319,11 @@ impl Channel {
     pub fn received(&self) -> &BTreeSet<u64> {
         &self.received
     }
+}
+
+/// The key phase of an epoch (`PROTO §5.2`).
+fn phase(epoch: u32) -> u8 {
+    (epoch % 4) as u8
 }
 
 /// The bytes that the mask is made of (`PROTO §5.7`).

@@ -9,7 +9,7 @@ use super::channel::Channel;
 use super::identity::KeyPair;
 use super::keys::{Root, finish_mac, finish_mac_key};
 use super::noise::{Noise, Role};
-use super::parameters::{Introduction, Parameters, Profile, refusal};
+use super::parameters::{Introduction, Lists, Parameters, Profile, common_suite, refusal};
 use super::{Refused, prologue};
 
 /// Bytes of INIT and RESPONSE datagrams (`PROTO §2.5`).
@@ -115,10 +115,9 @@ impl Dial {
         if theirs.get(parameter_id::FIRST_VERSION) != Some(&self.first_version[..]) {
             return Err(Refused("§4.6: RESPONSE repeats another version than INIT tried first"));
         }
-        let offered = self.profile.suites.contains(&introduction.suite)
-            && self.profile.protocols.contains(&introduction.protocol);
-        if !offered {
-            return Err(Refused("§4.5: a choice that was not offered"));
+        let suite = common_suite(&self.profile.suites, &Lists::of(&theirs).suites);
+        if suite != Some(introduction.suite) || !self.profile.protocols.contains(&introduction.protocol) {
+            return Err(Refused("§4.6: a choice that does not follow from both lists"));
         }
         let (profile, initiator) = (self.profile.clone(), self.id);
         Ok(Answer::Met(Box::new(Met { profile, initiator, responder, noise, theirs: introduction })))

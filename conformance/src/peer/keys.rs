@@ -49,6 +49,21 @@ impl Root {
         self.derive("WRAITH v1 header protection", 0, direction, suite)
     }
 
+    /// The root of the next epoch, `epoch`, from the X25519 result and both shares (`PROTO §5.15`).
+    #[must_use]
+    pub fn next(&self, shared: &[u8; 32], initiator: &[u8; 32], responder: &[u8; 32], epoch: u32) -> Self {
+        const GROUP: u16 = 1;
+        let mut material = [self.0, *shared, *initiator, *responder].concat();
+        material.extend(epoch.to_be_bytes());
+        material.extend(GROUP.to_be_bytes());
+        Self(blake3::derive_key("WRAITH v1 next root", &material))
+    }
+
+    /// The exporter secret, if this is `root_0` (`PROTO §3.9`).
+    pub fn exporter(&self, suite: u16) -> [u8; 32] {
+        self.derive("WRAITH v1 exporter", 0, Direction::ToResponder, suite)
+    }
+
     fn derive(&self, context: &str, epoch: u32, direction: Direction, suite: u16) -> [u8; 32] {
         let mut material = self.0.to_vec();
         material.extend(epoch.to_be_bytes());

@@ -394,6 +394,17 @@ fn proven_peer(parameters: &Parameters, static_key: Option<[u8; 32]>) -> Result<
     }
 }
 
+/// The suite in both lists whose worse position among the common ones is best; of equal ones the lowest number
+/// (`PROTO §4.5`).
+pub(super) fn common_suite(one: &[u16], other: &[u16]) -> Option<u16> {
+    let common = |list: &[u16], with: &[u16]| -> Vec<u16> {
+        list.iter().copied().filter(|suite| with.contains(suite)).collect()
+    };
+    let (one, other) = (common(one, other), common(other, one));
+    let place = |list: &[u16], suite: u16| list.iter().position(|listed| *listed == suite);
+    one.iter().copied().min_by_key(|&suite| (place(&one, suite).max(place(&other, suite)), suite))
+}
+
 /// The first of `offers` that is among `own`, if there is one (`PROTO §4.5`).
 pub(super) fn first_common<T: PartialEq + Clone>(offers: &[T], own: &[T]) -> Option<T> {
     offers.iter().find(|offer| own.contains(offer)).cloned()

@@ -10,7 +10,7 @@ use super::dial::PADDED;
 use super::identity::KeyPair;
 use super::keys::{Root, finish_mac, finish_mac_key};
 use super::noise::{Noise, Role};
-use super::parameters::{Introduction, Lists, Parameters, Profile, first_common};
+use super::parameters::{Introduction, Lists, Parameters, Profile, common_suite, first_common};
 use super::{Refused, prologue};
 
 /// A responder that has read INIT.
@@ -197,7 +197,7 @@ impl Response {
 fn choice(profile: &Profile, parameters: &Parameters) -> Result<(u16, Vec<u8>), u64> {
     let lists = Lists::of(parameters);
     first_common(&lists.versions, &profile.versions).ok_or(1u64)?;
-    let suite = first_common(&lists.suites, &profile.suites).ok_or(2u64)?;
+    let suite = common_suite(&lists.suites, &profile.suites).ok_or(2u64)?;
     let protocol = first_common(&lists.protocols, &profile.protocols).ok_or(3u64)?;
     Ok((suite, protocol))
 }

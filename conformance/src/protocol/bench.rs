@@ -9,7 +9,8 @@ use wraith_proto::wire::{
 };
 use wraith_sim::Rng;
 
-use super::subject::{Door, Subject, Target, Variant, Wish};
+use super::run::Case;
+use super::subject::{Door, Side, Subject, Target, Variant, Wish};
 use super::talk::Talk;
 use crate::case::{Outcome, Verdict, ensure};
 use crate::peer::{Answer, Dial, Identity, KeyPair, Met, Opened, Profile, Reception, Refused, Response};
@@ -23,6 +24,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A subject and this end of the wire.
 pub(crate) struct Bench<'a> {
     target: &'a dyn Target,
+    side: Side,
     variant: Variant,
     subject: Box<dyn Subject>,
     pub(crate) rng: Rng,
@@ -36,17 +38,14 @@ pub(crate) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    pub(super) fn new(
-        target: &'a dyn Target,
-        variant: Variant,
-        seed: u64,
-        patience: Duration,
-    ) -> Outcome<Self> {
+    pub(super) fn new(target: &'a dyn Target, case: &Case, seed: u64, patience: Duration) -> Outcome<Self> {
         let mut rng = Rng::new(seed);
-        let subject = target.subject(variant, rng.next_u64())?;
+        let &Case { side, variant, .. } = case;
+        let subject = target.subject(side, variant, rng.next_u64())?;
         let profile = Profile::new(Identity::from_seed(&rng.bytes32()), &target.protocol());
         Ok(Self {
             target,
+            side,
             variant,
             subject,
             rng,
@@ -59,7 +58,7 @@ impl<'a> Bench<'a> {
 
     /// Begins anew with another subject.
     pub(crate) fn renew(&mut self) -> Outcome {
-        self.subject = self.target.subject(self.variant, self.rng.next_u64())?;
+        self.subject = self.target.subject(self.side, self.variant, self.rng.next_u64())?;
         self.seen.clear();
         self.inbox.clear();
         Ok(())

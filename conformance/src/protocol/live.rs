@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use wraith_proto::wire::{ConnectionId, HandshakeKind, InitRepr, VersionsPacket};
 
-use super::subject::{Door, Subject, Target, Variant};
+use super::subject::{Door, Side, Subject, Target, Variant};
 use crate::case::Verdict;
 use crate::peer::peer_id_text;
 
@@ -49,11 +49,18 @@ impl Target for Live {
         }
     }
 
-    fn subject(&self, variant: Variant, seed: u64) -> Result<Box<dyn Subject>, Verdict> {
+    fn subject(&self, side: Side, variant: Variant, seed: u64) -> Result<Box<dyn Subject>, Verdict> {
+        let missing = match side {
+            Side::Answers => self.answers.is_none().then_some("no process that answers was named"),
+            Side::Dials => self.dials.is_none().then_some("no command that dials was given"),
+        };
+        if let Some(missing) = missing {
+            return Err(Verdict::NotClaimed(missing.to_owned()));
+        }
         if variant != Variant::Usual {
             return Err(Verdict::NotClaimed("a process is taken as it is".to_owned()));
         }
-        let subject = Process::new(self, seed);
+        let subject = Process::new(self, side, seed);
         Ok(Box::new(subject.map_err(|error| Verdict::Unavailable(format!("no socket: {error}")))?))
     }
 
@@ -80,8 +87,9 @@ struct Process {
 }
 
 impl Process {
-    fn new(target: &Live, seed: u64) -> io::Result<Self> {
-        let any: IpAddr = match target.answers {
+    fn new(target: &Live, side: Side, seed: u64) -> io::Result<Self> {
+        let answers = target.answers.filter(|_| side == Side::Answers);
+        let any: IpAddr = match answers {
             Some((_, SocketAddr::V6(_))) => Ipv6Addr::UNSPECIFIED.into(),
             Some((_, SocketAddr::V4(_))) => Ipv4Addr::UNSPECIFIED.into(),
             None => Ipv4Addr::LOCALHOST.into(),
@@ -94,9 +102,9 @@ impl Process {
             io::Result::Ok(socket)
         };
         Ok(Self {
-            peer: target.answers.map(|(peer, _)| peer),
-            addr: target.answers.map(|(_, addr)| addr),
-            command: target.dials.clone(),
+            peer: answers.map(|(peer, _)| peer),
+            addr: answers.map(|(_, addr)| addr),
+            command: target.dials.clone().filter(|_| side == Side::Dials),
             child: None,
             doors: [open(Door::Front)?, open(Door::Back)?],
             arrivals,

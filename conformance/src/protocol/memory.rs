@@ -11,7 +11,7 @@ use wraith_proto::{
     Policy, Progress, RxMeta, SessionHandle, StreamId, Via,
 };
 
-use super::subject::{Door, Subject, Target, Variant, Wish};
+use super::subject::{Door, Side, Subject, Target, Variant, Wish};
 use crate::case::Verdict;
 
 /// The application protocol of the core as a subject.
@@ -34,16 +34,19 @@ impl Target for Core {
         "wraith-proto in memory".to_owned()
     }
 
-    fn subject(&self, variant: Variant, seed: u64) -> Result<Box<dyn Subject>, Verdict> {
+    fn subject(&self, _: Side, variant: Variant, seed: u64) -> Result<Box<dyn Subject>, Verdict> {
         let [identity, seed] = [b"identity", b"endpoint"].map(|purpose| {
             blake3::derive_key("WRAITH conformance core", &[&purpose[..], &seed.to_be_bytes()].concat())
         });
         let mut config = Config::new(Identity::from_seed(identity), PROTOCOL);
         config.policy = match variant {
-            Variant::Usual => Policy::All,
+            Variant::Usual | Variant::RekeysOften => Policy::All,
             Variant::Asks => Policy::Ask,
             Variant::AdmitsNobody => Policy::Set(Box::new([])),
         };
+        if variant == Variant::RekeysOften {
+            config.transport = config.transport.with_rekey_packets(50);
+        }
         let endpoint = Endpoint::new(config, seed, START)
             .map_err(|error| Verdict::Unavailable(format!("the core refuses its configuration: {error}")))?;
         Ok(Box::new(CoreSubject {

@@ -2,7 +2,7 @@
 //!
 //! A [`Case`] exchanges datagrams with a [`Subject`] by means of [`peer`](crate::peer) and judges its reactions: the right
 //! answer, silence, or CLOSE with the right code. Subjects come from a [`Target`]: [`Core`] is this repository's core in
-//! virtual time, [`Live`] a process over UDP.
+//! virtual time, [`Live`] a process over UDP. [`protocol_suite!`](crate::protocol_suite) writes a test for each case.
 
 mod bench;
 mod cases;
@@ -12,7 +12,10 @@ mod run;
 mod subject;
 mod talk;
 
+pub use cases::cases;
 pub use live::Live;
 pub use memory::Core;
-pub use run::{Case, Report, Side, cases, run, run_case};
-pub use subject::{Door, Subject, Target, Variant, Wish};
+#[doc(hidden)]
+pub use run::check;
+pub use run::{Case, Report, run, run_case};
+pub use subject::{Door, Side, Subject, Target, Variant, Wish};

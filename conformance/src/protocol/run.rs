@@ -1,34 +1,27 @@
 //! Running protocol cases, and what came out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use super::bench::Bench;
-use super::cases::GROUPS;
-use super::subject::{Target, Variant};
+use super::cases::cases;
+use super::subject::{Side, Target, Variant};
 use crate::case::{Outcome, Verdict};
+use crate::options::Options;
+use crate::suite::panic_message;
+use crate::suite_macro::Place;
 
 /// One rule of the protocol, as a test.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Group and name, such as `finish/cut`.
+    /// Group and name, such as `finish/an_altered_finish_is_dropped`.
     pub id: &'static str,
-    /// The clauses that it proves, such as `PROTO §4.3`.
+    /// The clauses that it proves, such as `PROTO §4.2, §4.3`.
     pub clause: &'static str,
     /// Which side of the handshake the subject is.
     pub side: Side,
     /// How the subject has to be set up.
     pub variant: Variant,
     pub(super) body: fn(&mut Bench<'_>) -> Outcome,
-}
-
-/// The subject's side of the handshake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// It answers.
-    Answers,
-    /// It dials.
-    Dials,
 }
 
 /// What came out of the cases.
@@ -38,51 +31,104 @@ pub struct Report {
     pub target: String,
     /// Each case and its verdict.
     pub results: Vec<(Case, Verdict)>,
-    /// The seed that repeats the run.
-    pub seed: u64,
+    /// The options that repeat the run.
+    pub options: Options,
 }
 
 impl Report {
-    /// Whether no case failed or could not be run.
+    /// Whether the target keeps to the protocol, as far as it claims to.
     pub fn conforms(&self) -> bool {
         self.failures().next().is_none()
     }
 
-    /// The cases that failed or could not be run.
+    /// The cases that say otherwise.
     pub fn failures(&self) -> impl Iterator<Item = &(Case, Verdict)> {
-        self.results
-            .iter()
-            .filter(|(_, verdict)| matches!(verdict, Verdict::Fail(_) | Verdict::Unavailable(_)))
+        self.results.iter().filter(|(_, verdict)| is_failure(verdict, &self.options))
     }
 }
 
-/// All cases.
-pub fn cases() -> impl Iterator<Item = &'static Case> {
-    GROUPS.iter().copied().flatten()
+/// Runs the cases that `options` ask for.
+pub fn run(target: &dyn Target, options: &Options) -> Report {
+    let wanted = |case: &&Case| options.only.as_ref().is_none_or(|part| case.id.contains(part));
+    let results =
+        cases().iter().filter(wanted).map(|case| (*case, run_case(target, case, options))).collect();
+    Report { target: target.name(), results, options: options.clone() }
 }
 
-/// Runs the cases whose id contains `only`.
-pub fn run(target: &dyn Target, only: &str, seed: u64, patience: Duration) -> Report {
-    let wanted = cases().filter(|case| case.id.contains(only));
-    let results = wanted.map(|case| (*case, run_case(target, case, seed, patience))).collect();
-    Report { target: target.name(), results, seed }
-}
-
-/// Runs one case; what has to happen may take `patience`.
-pub fn run_case(target: &dyn Target, case: &Case, seed: u64, patience: Duration) -> Verdict {
+/// Runs one case.
+pub fn run_case(target: &dyn Target, case: &Case, options: &Options) -> Verdict {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // Each case has numbers of its own: one process may see them all.
         let name = blake3::hash(case.id.as_bytes());
         let own = name.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let mut bench = Bench::new(target, case.variant, seed ^ own, patience)?;
+        let mut bench = Bench::new(target, case, options.seed ^ own, options.patience)?;
         (case.body)(&mut bench)
     }));
     match outcome {
         Ok(outcome) => outcome.into(),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Verdict::Fail(format!("it panicked: {text}"))
-        }
+        Err(panic) => Verdict::Fail(format!("it panicked: {}", panic_message(&*panic))),
     }
+}
+
+/// Runs one case as a test.
+///
+/// # Panics
+/// If there is no case of that name, or it fails; then with its seed and a line that repeats it.
+pub fn check(target: &dyn Target, id: &str, place: &Place) {
+    let options = Options::from_env();
+    let case = cases().iter().find(|case| case.id == id).unwrap_or_else(|| panic!("there is no case {id}"));
+    let verdict = run_case(target, case, &options);
+    let (name, clause) = (target.name(), case.clause);
+    let (word, reason) = (verdict.word(), verdict.reason().unwrap_or_default());
+    if is_failure(&verdict, &options) {
+        let (seed, repeat) = (options.seed, place.repeat(id, &options));
+        panic!("{name}: {id} ({clause}): {word}: {reason}\n  seed {seed}, again: {repeat}");
+    } else if verdict != Verdict::Pass {
+        println!("{name}: {id}: {word}: {reason}");
+    }
+}
+
+fn is_failure(verdict: &Verdict, options: &Options) -> bool {
+    match verdict {
+        Verdict::Pass | Verdict::NotClaimed(_) => false,
+        Verdict::Fail(_) => true,
+        Verdict::Unavailable(_) => options.strict,
+    }
+}
+
+/// Writes one `#[test]` for each protocol case, in a module for each group; each makes its target by the expression.
+///
+/// The environment is read as by [`Options::from_env`](crate::Options::from_env).
+#[macro_export]
+macro_rules! protocol_suite {
+    ($target:expr) => {
+        #[cfg(test)]
+        fn protocol_target() -> impl $crate::protocol::Target {
+            $target
+        }
+        $crate::__protocol_cases! { $crate::__protocol_tests }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __protocol_tests {
+    ($($group:ident { $($case:ident: $clause:literal, $side:ident, $variant:ident;)* })*) => {
+        $(
+            #[cfg(test)]
+            mod $group {
+                $(
+                    #[test]
+                    fn $case() {
+                        let place = $crate::expansion::Place {
+                            package: env!("CARGO_PKG_NAME"),
+                            module: module_path!(),
+                        };
+                        let id = concat!(stringify!($group), "/", stringify!($case));
+                        $crate::expansion::check_protocol(&super::protocol_target(), id, &place);
+                    }
+                )*
+            }
+        )*
+    };
 }

@@ -88,6 +88,15 @@ pub enum Wish {
     Close(u32),
 }
 
+/// The subject's side of the handshake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// It answers.
+    Answers,
+    /// It dials.
+    Dials,
+}
+
 /// How a subject is set up for a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Variant {
@@ -97,6 +106,8 @@ pub enum Variant {
     Asks,
     /// It admits nobody (`PROTO §4.17`).
     AdmitsNobody,
+    /// It begins an exchange for fresh keys after fewer than 500 packets (`PROTO §5.14`).
+    RekeysOften,
 }
 
 /// Where subjects come from.
@@ -107,8 +118,8 @@ pub trait Target {
     /// A subject for one case; everything random of it may follow from `seed`.
     ///
     /// # Errors
-    /// [`Verdict::NotClaimed`] for a variant that there is not, [`Verdict::Unavailable`] if there is none at all.
-    fn subject(&self, variant: Variant, seed: u64) -> Result<Box<dyn Subject>, Verdict>;
+    /// [`Verdict::NotClaimed`] for a side or variant that there is not, [`Verdict::Unavailable`] if there is none at all.
+    fn subject(&self, side: Side, variant: Variant, seed: u64) -> Result<Box<dyn Subject>, Verdict>;
 
     /// The application protocol that the subject speaks.
     fn protocol(&self) -> Vec<u8>;

@@ -28,6 +28,8 @@ pub(crate) struct Talk {
     pub(crate) heard: BTreeMap<u32, u64>,
     /// Frames with application data, or about a stream.
     pub(crate) data: u32,
+    /// The epoch of the packet that was heard last.
+    pub(crate) epoch: u32,
 }
 
 /// The CLOSE that the subject sent.
@@ -57,6 +59,7 @@ impl Talk {
             credit: BTreeMap::new(),
             heard: BTreeMap::new(),
             data: 0,
+            epoch: 0,
         }
     }
 
@@ -124,6 +127,7 @@ impl Talk {
             self.profile.max_datagram
         );
         let opened = self.channel.open(datagram)?;
+        self.epoch = opened.epoch;
         for (frame, _) in opened.frames()? {
             self.data += u32::from((kind::DATAGRAM..=kind::HOLES_TAKEN).contains(&frame.kind()));
             self.check(&frame)?;

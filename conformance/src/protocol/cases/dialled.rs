@@ -7,33 +7,15 @@ use wraith_proto::wire::{
     VersionsRepr, parameter_id as id,
 };
 
-use super::case;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::{Reception, XCHACHA20_POLY1305};
 use crate::protocol::bench::{Bench, describe};
-use crate::protocol::run::Case;
 use crate::protocol::talk::Talk;
-
-pub(super) const CASES: &[Case] = &[
-    case!("dial/init", "PROTO §2.5, §3.7, §4.4", Dials, init_form),
-    case!("dial/init_is_repeated", "PROTO §4.10", Dials, init_is_repeated),
-    case!("dial/cookie", "PROTO §4.13, §4.10", Dials, cookie),
-    case!("dial/cookies_without_end", "PROTO §4.13", Dials, cookies_without_end),
-    case!("dial/false_cookies", "PROTO §2.8, §4.13", Dials, false_cookies),
-    case!("dial/versions_that_end_it", "PROTO §4.16", Dials, versions_that_end_it),
-    case!("dial/versions_that_do_not", "PROTO §4.16, §2.8", Dials, versions_that_do_not),
-    case!("dial/own_init", "PROTO §4.12", Dials, own_init),
-    case!("dial/finish", "PROTO §4.1, §4.2, §4.4", Dials, finish_form),
-    case!("dial/finish_is_repeated", "PROTO §4.10", Dials, finish_is_repeated),
-    case!("dial/session", "PROTO §4.1, §5.4", Dials, session),
-    case!("dial/asks", "PROTO §6.7", Dials, asks),
-    case!("dial/stays_with_its_address", "PROTO §4.11", Dials, stays_with_its_address),
-];
 
 /// How much earlier than due a repetition may come, by the clock of this end.
 const EARLY: Duration = Duration::from_millis(20);
 
-fn init_form(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_is_complete(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     ensure!(init.len() >= 1200, "§2.5: an INIT of {} bytes", init.len());
     let reception = Reception::new(&bench.profile, &init)?;
@@ -71,7 +53,7 @@ fn check_pauses(bench: &Bench<'_>, pauses: &[Duration]) -> Outcome {
     Ok(())
 }
 
-fn init_is_repeated(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_is_repeated_in_its_rhythm(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let pauses = pauses(bench, HandshakeKind::Init, &init)?;
     check_pauses(bench, &pauses)?;
@@ -88,7 +70,7 @@ fn cookie_for(init: &[u8], byte: u8) -> Outcome<(ConnectionId, Vec<u8>)> {
     Ok((destination, datagram))
 }
 
-fn cookie(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_cookie_is_carried_at_once(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     for byte in 1..=4 {
         let (_, datagram) = cookie_for(&init, byte)?;
@@ -105,7 +87,7 @@ fn cookie(bench: &mut Bench<'_>) -> Outcome {
     bench.received(&response).map(|_| ())
 }
 
-fn cookies_without_end(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn cookies_without_end_make_no_flood(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     for byte in 1..=4 {
         bench.send(&cookie_for(&init, byte)?.1)?;
@@ -126,7 +108,7 @@ fn cookies_without_end(bench: &mut Bench<'_>) -> Outcome {
     bench.received(&response).map(|_| ())
 }
 
-fn false_cookies(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_malformed_or_late_cookie_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let (_, whole) = cookie_for(&init, 9)?;
     let mut copies: Vec<Vec<u8>> = (0..whole.len()).map(|len| whole[..len].to_vec()).collect();
@@ -155,7 +137,7 @@ fn versions_for(init: &[u8], versions: &[u32]) -> Outcome<Vec<u8>> {
     Ok(datagram)
 }
 
-fn versions_that_end_it(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn versions_without_a_common_one_end_the_dial(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     bench.send(&versions_for(&init, &[0x7fff_0001, 0x1a2a_3a4a])?)?;
     let more = bench.next_raw(Duration::from_secs(2))?;
@@ -168,7 +150,7 @@ fn versions_that_end_it(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn versions_that_do_not(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn versions_with_the_version_tried_are_ignored(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let other = versions_for(&init, &[0x7fff_0001])?;
     let mut copies = vec![
@@ -193,7 +175,7 @@ fn versions_that_do_not(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn own_init(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn its_own_init_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     bench.dropped(&vec![init.clone(); 3], "§4.12: its own INIT")?;
     let response = bench.reception(&init)?;
@@ -203,7 +185,7 @@ fn own_init(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn finish_form(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_is_complete(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;
     // `received` reads it by the rules.
@@ -214,7 +196,7 @@ fn finish_form(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn finish_is_repeated(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_is_repeated_until_it_is_confirmed(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;
     bench.send(response.datagram())?;
@@ -233,7 +215,7 @@ fn finish_is_repeated(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn session(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_dialled_session_carries_data(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.dialled_session()?;
     for round in 0u8..10 {
         let number = bench.say(&mut talk, &[Frame::Datagram { len: 1 }], &[round])?;
@@ -243,7 +225,7 @@ fn session(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn asks(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn no_data_come_before_authorized(bench: &mut Bench<'_>) -> Outcome {
     bench.profile.ask = true;
     let early = |talk: &Talk| talk.data > 0;
     let init = bench.dialled()?;
@@ -260,7 +242,7 @@ fn asks(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn stays_with_its_address(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_dial_stays_with_its_address(bench: &mut Bench<'_>) -> Outcome {
     use crate::protocol::subject::Door;
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;

@@ -6,33 +6,14 @@ use wraith_proto::wire::{
     FINISH_MESSAGE_OFFSET, Frame, HandshakeKind, is_handshake, parameter_id as id, visible_destination,
 };
 
-use super::{case, hello, points};
+use super::{hello, points};
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::{Dial, Met, Parameters, finish_mac};
 use crate::protocol::bench::{Bench, describe};
-use crate::protocol::run::Case;
 use crate::protocol::subject::Door;
 use crate::protocol::talk::Talk;
 
-pub(super) const CASES: &[Case] = &[
-    case!("finish/is_confirmed", "PROTO §4.1, §4.2, §4.10", is_confirmed),
-    case!("finish/takes_a_packet_along", "PROTO §2.3, §4.18", takes_a_packet_along),
-    case!("finish/repeated", "PROTO §4.10", repeated),
-    case!("finish/cut", "PROTO §4.2, §4.3", cut),
-    case!("finish/altered", "PROTO §4.2, §4.3", altered),
-    case!("finish/lengths", "PROTO §2.4", lengths),
-    case!("finish/from_elsewhere", "PROTO §4.11", from_elsewhere),
-    case!("finish/malformed_payload", "PROTO §4.4, §1.1", malformed_payload),
-    case!("finish/unusual_payload", "PROTO §4.4", unusual_payload),
-    case!("finish/ids_differ", "PROTO §4.6", ids_differ),
-    case!("finish/lists_differ", "PROTO §4.6", lists_differ),
-    case!("finish/other_choice", "PROTO §4.6", other_choice),
-    case!("finish/other_identity", "PROTO §4.7", other_identity),
-    case!("finish/bad_identity", "PROTO §3.2, §3.3", bad_identity),
-    case!("finish/not_admitted", "PROTO §4.17, §9.5", Answers, AdmitsNobody, not_admitted),
-];
-
-fn is_confirmed(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_is_confirmed_at_once(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let (finish, channel) = bench.meet(&dial)?.finish()?;
     let mut talk = Talk::new(channel, &bench.profile);
@@ -47,7 +28,7 @@ fn is_confirmed(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn takes_a_packet_along(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_packet_behind_finish_is_taken(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let (mut finish, channel) = bench.meet(&dial)?.finish()?;
     let mut talk = Talk::new(channel, &bench.profile);
@@ -60,7 +41,7 @@ fn takes_a_packet_along(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn repeated(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_repeated_finish_changes_nothing(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let (finish, channel) = bench.meet(&dial)?.finish()?;
     let mut talk = Talk::new(channel, &bench.profile);
@@ -75,7 +56,7 @@ fn repeated(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn cut(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_that_is_cut_off_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let (finish, channel) = bench.meet(&dial)?.finish()?;
     let copies: Vec<Vec<u8>> = (0..finish.len()).map(|len| finish[..len].to_vec()).collect();
@@ -83,7 +64,7 @@ fn cut(bench: &mut Bench<'_>) -> Outcome {
     genuine(bench, &finish, channel)
 }
 
-fn altered(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_altered_finish_is_dropped_and_the_genuine_one_counts(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let (finish, channel) = bench.meet(&dial)?.finish()?;
     let flip = |at: usize| {
@@ -104,7 +85,7 @@ fn genuine(bench: &mut Bench<'_>, finish: &[u8], channel: crate::peer::Channel) 
     bench.end(talk)
 }
 
-fn lengths(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_with_wrong_lengths_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let met = bench.meet(&dial)?;
     let (finish, channel) = met.finish()?;
@@ -123,7 +104,9 @@ fn lengths(bench: &mut Bench<'_>) -> Outcome {
     genuine(bench, &finish, channel)
 }
 
-fn from_elsewhere(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_from_elsewhere_begins_the_session_where_response_went(
+    bench: &mut Bench<'_>,
+) -> Outcome {
     let dial = bench.dial()?;
     let (finish, channel) = bench.meet(&dial)?.finish()?;
     let mut talk = Talk::new(channel, &bench.profile);
@@ -155,7 +138,7 @@ fn meet(bench: &mut Bench<'_>) -> Outcome<Met> {
     bench.meet(&dial)
 }
 
-fn malformed_payload(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_malformed_finish_is_refused(bench: &mut Bench<'_>) -> Outcome {
     let count = {
         let met = meet(bench)?;
         hello::malformed(&met.parameters(), HandshakeKind::Finish, 0).len()
@@ -169,7 +152,7 @@ fn malformed_payload(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn unusual_payload(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn unknown_parameters_in_finish_are_ignored(bench: &mut Bench<'_>) -> Outcome {
     for number in 0..4 {
         let met = meet(bench)?;
         let (what, payload) = hello::unusual(&met.parameters(), 0).swap_remove(number);
@@ -191,7 +174,7 @@ fn refused_change(bench: &mut Bench<'_>, what: &str, change: impl FnOnce(&mut Pa
     refused(bench, &met, &parameters.to_bytes(0), what)
 }
 
-fn ids_differ(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_with_another_id_inside_is_refused(bench: &mut Bench<'_>) -> Outcome {
     for known in [id::INITIATOR_ID, id::RESPONDER_ID] {
         refused_change(bench, "with another id inside than outside", |parameters| {
             let mut value = parameters.get(known).unwrap_or_default().to_vec();
@@ -202,7 +185,7 @@ fn ids_differ(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn lists_differ(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_with_other_lists_is_refused(bench: &mut Bench<'_>) -> Outcome {
     let changes: [(u64, &[u8]); 6] = [
         (id::VERSIONS, &[0, 0, 0, 1, 0x1a, 0x1a, 0x1a, 0x1a]),
         (id::VERSIONS, &[0, 0, 0, 2]),
@@ -217,21 +200,21 @@ fn lists_differ(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn other_choice(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_with_another_choice_is_refused(bench: &mut Bench<'_>) -> Outcome {
     for (known, value) in [(id::SUITE, &[0u8, 2][..]), (id::SUITE, &[0, 0]), (id::PROTOCOL, b"other")] {
         refused_change(bench, "with another choice", |parameters| parameters.set(known, value))?;
     }
     Ok(())
 }
 
-fn other_identity(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_finish_of_another_identity_is_refused(bench: &mut Bench<'_>) -> Outcome {
     let other = bench.identity();
     refused_change(bench, "with another PeerId than its static key", |parameters| {
         parameters.set(id::PEER, other.id);
     })
 }
 
-fn bad_identity(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_unacceptable_identity_is_refused(bench: &mut Bench<'_>) -> Outcome {
     let good = bench.profile.identity;
     for (what, identity) in points::bad_identities(&good) {
         bench.pause()?;
@@ -245,7 +228,7 @@ fn bad_identity(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn not_admitted(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn whoever_is_not_admitted_gets_close(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let (finish, channel) = bench.meet(&dial)?.finish()?;
     let mut talk = Talk::new(channel, &bench.profile);

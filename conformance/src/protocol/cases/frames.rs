@@ -4,32 +4,17 @@ use std::time::Duration;
 
 use wraith_proto::wire::{ConnectionId, Frame, Frames};
 
-use super::case;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::Opened;
 use crate::protocol::bench::Bench;
-use crate::protocol::run::Case;
 use crate::protocol::talk::{Talk, encode};
-
-pub(super) const CASES: &[Case] = &[
-    case!("frame/extensions", "PROTO §6.2", extensions),
-    case!("frame/that_ask_for_nothing", "PROTO §6.1, §8.3", that_ask_for_nothing),
-    case!("frame/repeated", "PROTO §6.1, §6.6, §7.2", repeated),
-    case!("frame/many_in_a_packet", "PROTO §5.4, §6.1", many_in_a_packet),
-    case!("ack/within_the_delay", "PROTO §8.3", within_the_delay),
-    case!("ack/of_two_at_once", "PROTO §8.4", of_two_at_once),
-    case!("ack/at_once_after_a_gap", "PROTO §8.4", at_once_after_a_gap),
-    case!("ack/of_64_ranges", "PROTO §8.5, §6.4", of_64_ranges),
-    case!("ids/are_given_and_replaced", "PROTO §6.6, §5.11", are_given_and_replaced),
-    case!("ids/are_retired", "PROTO §6.6", are_retired),
-];
 
 /// How much later than due an acknowledgement may come.
 fn tolerance(bench: &Bench<'_>) -> Duration {
     if bench.is_exact() { Duration::from_millis(1) } else { Duration::from_secs(1) }
 }
 
-fn extensions(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn unknown_extensions_are_ignored_and_acknowledged(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     for (kind, len) in [(0x40, 0), (0x41, 1), (0x1234, 63), (0x3fff, 700)] {
         let body = vec![0xff; len];
@@ -46,7 +31,7 @@ fn extensions(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn that_ask_for_nothing(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn frames_that_ask_for_nothing_get_nothing(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let number = bench.say(&mut talk, &[Frame::Padding { len: 30 }], &[])?;
@@ -62,7 +47,7 @@ fn that_ask_for_nothing(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn repeated(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn repeated_frames_are_harmless(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     let (id, stream) = (bench.id(), talk.own_stream(false, 0));
     let frames = [
@@ -87,7 +72,7 @@ fn repeated(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn many_in_a_packet(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn many_frames_in_a_packet_all_count(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     let mut frames = Vec::new();
     for _ in 0..100 {
@@ -109,7 +94,7 @@ fn many_in_a_packet(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn within_the_delay(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_ack_comes_within_the_delay(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let limit = Duration::from_millis(talk.channel.theirs().max_ack_delay.min(1 << 14)) + tolerance(bench);
@@ -132,7 +117,7 @@ fn at_once(bench: &mut Bench<'_>, talk: &mut Talk, number: u64, what: &str) -> O
     Ok(())
 }
 
-fn of_two_at_once(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn two_packets_are_acknowledged_at_once(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     bench.say(&mut talk, &[Frame::Ping], &[])?;
@@ -141,7 +126,7 @@ fn of_two_at_once(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn at_once_after_a_gap(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_gap_is_acknowledged_at_once(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     talk.channel.skip_to(talk.channel.next_number() + 1);
@@ -150,7 +135,7 @@ fn at_once_after_a_gap(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn of_64_ranges(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_ack_has_at_most_64_ranges_and_the_newest(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let mut last = 0;
@@ -173,7 +158,7 @@ fn of_64_ranges(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn are_given_and_replaced(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn retired_ids_are_replaced(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let given: Vec<(u64, ConnectionId)> = talk.ids().iter().map(|(sequence, id)| (*sequence, *id)).collect();
@@ -203,7 +188,7 @@ fn are_given_and_replaced(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn are_retired(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn ids_below_retire_prior_to_are_retired(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     let id = bench.id();
     let frame = Frame::NewConnectionId { sequence: 1, retire_prior_to: 1, id };

@@ -7,37 +7,13 @@ use wraith_proto::wire::{
     is_reserved_version, parameter_id as id,
 };
 
-use super::{case, hello, points};
+use super::{hello, points};
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::{AES_256_GCM, Answer, Dial, KeyPair, XCHACHA20_POLY1305};
 use crate::protocol::bench::{Bench, describe};
-use crate::protocol::run::Case;
 use crate::protocol::subject::Door;
 
-pub(super) const CASES: &[Case] = &[
-    case!("init/is_answered", "PROTO §4.1, §4.4, §4.7", is_answered),
-    case!("init/repeated_gets_the_same_answer", "PROTO §4.10, §4.12", repeated_gets_the_same_answer),
-    case!("init/response_is_repeated_by_timer", "PROTO §4.10, §4.11", response_is_repeated_by_timer),
-    case!("init/other_address_is_another_handshake", "PROTO §4.12", other_address_is_another_handshake),
-    case!("init/other_payload_is_another_handshake", "PROTO §4.12", other_payload_is_another_handshake),
-    case!("init/cut", "PROTO §2.5, §4.3", cut),
-    case!("init/lengths", "PROTO §2.4", lengths),
-    case!("init/destination", "PROTO §2.8", destination),
-    case!("init/unknown_forms_and_types", "PROTO §2.8", unknown_forms_and_types),
-    case!("init/noise", "PROTO §2.8, §9.4", noise),
-    case!("init/answers_to_nobody", "PROTO §2.8", answers_to_nobody),
-    case!("init/unknown_version", "PROTO §4.16, §2.6", unknown_version),
-    case!("init/malformed_payload", "PROTO §4.4, §1.1", malformed_payload),
-    case!("init/unusual_payload", "PROTO §4.4", unusual_payload),
-    case!("init/ids_differ", "PROTO §4.6", ids_differ),
-    case!("init/low_order_point", "PROTO §3.3", low_order_point),
-    case!("init/nothing_in_common", "PROTO §4.5", nothing_in_common),
-    case!("init/first_common_choice", "PROTO §4.5, §3.7", first_common_choice),
-    case!("init/version_tried_first", "PROTO §4.6", version_tried_first),
-    case!("init/cookie_under_load", "PROTO §4.13, §4.14", cookie_under_load),
-];
-
-fn is_answered(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_is_answered(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let response = bench.response_to(&dial)?;
     ensure!(response.len() >= 1200, "§2.5: a RESPONSE of {} bytes", response.len());
@@ -51,7 +27,7 @@ fn is_answered(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn repeated_gets_the_same_answer(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_repeated_init_gets_the_same_answer(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let first = bench.response_to(&dial)?;
     for _ in 0..2 {
@@ -62,7 +38,7 @@ fn repeated_gets_the_same_answer(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn response_is_repeated_by_timer(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_response_is_repeated_by_timer_within_three_times_the_bytes(bench: &mut Bench<'_>) -> Outcome {
     const TOLERANCE: Duration = Duration::from_millis(10);
     let dial = bench.dial()?;
     let first = bench.response_to(&dial)?;
@@ -80,7 +56,7 @@ fn response_is_repeated_by_timer(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn other_address_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_from_another_address_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let front = bench.response_to(&dial)?;
     bench.send_from(Door::Back, dial.init())?;
@@ -96,7 +72,7 @@ fn other_address_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn other_payload_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_with_another_payload_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
     let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
     let first = Dial::new(&profile, id, keys)?;
     let mut parameters = profile.init(id);
@@ -114,14 +90,14 @@ fn other_payload_is_another_handshake(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn cut(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_that_is_cut_off_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let copies: Vec<Vec<u8>> = (0..dial.init().len()).map(|len| dial.init()[..len].to_vec()).collect();
     bench.dropped(&copies, "§2.5: an INIT that is cut off")?;
     bench.meet(&dial).map(|_| ())
 }
 
-fn lengths(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_with_wrong_lengths_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let altered = |at: usize, value: u16| {
         let mut copy = dial.init().to_vec();
@@ -136,7 +112,7 @@ fn lengths(bench: &mut Bench<'_>) -> Outcome {
     bench.meet(&dial).map(|_| ())
 }
 
-fn destination(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_with_a_destination_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let copies: Vec<Vec<u8>> = (5..13)
         .map(|at| {
@@ -149,7 +125,7 @@ fn destination(bench: &mut Bench<'_>) -> Outcome {
     bench.meet(&dial).map(|_| ())
 }
 
-fn unknown_forms_and_types(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn unknown_forms_and_types_are_dropped(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let copies: Vec<Vec<u8>> = (0..=255)
         .filter(|first| *first != dial.init()[0])
@@ -162,7 +138,7 @@ fn unknown_forms_and_types(bench: &mut Bench<'_>) -> Outcome {
     bench.meet(&dial).map(|_| ())
 }
 
-fn noise(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn noise_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let mut datagrams = vec![Vec::new()];
     for len in (1..1500).step_by(7) {
         let mut datagram = vec![0; len];
@@ -174,7 +150,7 @@ fn noise(bench: &mut Bench<'_>) -> Outcome {
     bench.dropped(&datagrams, "§9.4: noise")
 }
 
-fn answers_to_nobody(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn answers_to_no_dial_are_dropped(bench: &mut Bench<'_>) -> Outcome {
     let mut datagrams = Vec::new();
     for (kind, len) in [(0x82, 1200), (0x83, 300), (0x84, 37), (0x85, 29)] {
         let mut datagram = vec![0; len];
@@ -186,7 +162,7 @@ fn answers_to_nobody(bench: &mut Bench<'_>) -> Outcome {
     bench.dropped(&datagrams, "§2.8: an answer to a dial that nobody made")
 }
 
-fn unknown_version(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_unknown_version_is_answered_with_versions(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     for version in [0, 2, 0x0000_0101, 0x1a2a_3a4a, u32::MAX] {
         for len in [1200, 1472] {
@@ -221,7 +197,7 @@ fn unknown_version(bench: &mut Bench<'_>) -> Outcome {
     bench.dropped(&short, "§4.16: an unknown version in less than 1,200 bytes")
 }
 
-fn malformed_payload(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_malformed_init_is_refused(bench: &mut Bench<'_>) -> Outcome {
     let (profile, id) = (bench.profile.clone(), bench.id());
     for (what, payload) in hello::malformed(&profile.init(id), HandshakeKind::Init, 1127) {
         let keys = bench.keys();
@@ -232,7 +208,7 @@ fn malformed_payload(bench: &mut Bench<'_>) -> Outcome {
     bench.meet(&dial).map(|_| ())
 }
 
-fn unusual_payload(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn unknown_parameters_in_init_are_ignored(bench: &mut Bench<'_>) -> Outcome {
     let (profile, id) = (bench.profile.clone(), bench.id());
     for (what, payload) in hello::unusual(&profile.init(id), 1127) {
         let keys = bench.keys();
@@ -245,7 +221,7 @@ fn unusual_payload(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn ids_differ(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_with_another_id_inside_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
     for at in 0..8 {
         let mut parameters = profile.init(id);
@@ -259,7 +235,7 @@ fn ids_differ(bench: &mut Bench<'_>) -> Outcome {
     bench.meet(&dial).map(|_| ())
 }
 
-fn low_order_point(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_init_with_a_point_of_small_order_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     for public in points::low_order() {
         let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
         let dial = Dial::new(&profile, id, KeyPair { public, ..keys })?;
@@ -269,7 +245,7 @@ fn low_order_point(bench: &mut Bench<'_>) -> Outcome {
     bench.meet(&dial).map(|_| ())
 }
 
-fn nothing_in_common(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn nothing_in_common_is_refused_with_its_code(bench: &mut Bench<'_>) -> Outcome {
     let profile = bench.profile.clone();
     let refused = |bench: &mut Bench<'_>, change: fn(&mut crate::peer::Profile), code: u64| {
         let mut profile = profile.clone();
@@ -287,21 +263,30 @@ fn nothing_in_common(bench: &mut Bench<'_>) -> Outcome {
     refused(bench, |profile| profile.protocols = vec![b"nobody-speaks-this/1".to_vec()], 3)
 }
 
-fn first_common_choice(bench: &mut Bench<'_>) -> Outcome {
-    let mut profile = bench.profile.clone();
-    let protocol = profile.protocols[0].clone();
-    profile.suites = vec![0x7a7a, XCHACHA20_POLY1305, AES_256_GCM];
-    profile.protocols.insert(0, b"nobody-speaks-this/1".to_vec());
-    profile.versions = vec![0x2a2a_2a2a, 1];
-    let (id, keys) = (bench.id(), bench.keys());
-    let met = bench.meet(&Dial::new(&profile, id, keys)?)?;
-    ensure_eq!(met.theirs().suite, XCHACHA20_POLY1305, "§4.5: the suite");
-    ensure_eq!(met.theirs().protocol, protocol, "§4.5: the protocol");
+pub(super) fn the_choice_follows_from_both_lists(bench: &mut Bench<'_>) -> Outcome {
+    const UNKNOWN: u16 = 0x7a7a;
+    let lists = [
+        vec![XCHACHA20_POLY1305, AES_256_GCM],
+        vec![AES_256_GCM, XCHACHA20_POLY1305],
+        vec![UNKNOWN, XCHACHA20_POLY1305, UNKNOWN + 1, AES_256_GCM],
+        vec![AES_256_GCM, UNKNOWN, UNKNOWN + 1, UNKNOWN + 2, XCHACHA20_POLY1305],
+    ];
+    let protocol = bench.profile.protocols[0].clone();
+    for suites in lists {
+        let mut profile = bench.profile.clone();
+        profile.suites = suites;
+        profile.protocols.insert(0, b"nobody-speaks-this/1".to_vec());
+        profile.versions = vec![0x2a2a_2a2a, 1];
+        let (id, keys) = (bench.id(), bench.keys());
+        // `Dial` compares the suite with what follows from both lists.
+        let met = bench.meet(&Dial::new(&profile, id, keys)?)?;
+        ensure_eq!(met.theirs().protocol, protocol, "§4.5: the protocol");
+    }
     Ok(())
 }
 
 /// An initiator that tried a version which the subject does not speak, and came down.
-fn version_tried_first(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_initiator_may_come_down_from_another_version(bench: &mut Bench<'_>) -> Outcome {
     let (profile, id, keys) = (bench.profile.clone(), bench.id(), bench.keys());
     let mut parameters = profile.init(id);
     parameters.set(id::FIRST_VERSION, 0x7fff_0001u32.to_be_bytes());
@@ -318,7 +303,7 @@ fn version_tried_first(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn cookie_under_load(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn strangers_need_a_cookie_under_load(bench: &mut Bench<'_>) -> Outcome {
     const MOST: usize = 4096;
     let mut asked = None;
     for _ in 0..MOST {

@@ -4,26 +4,13 @@ use std::time::Duration;
 
 use wraith_proto::wire::{Frame, HandshakeKind, frame_kind as kind, is_handshake, visible_destination};
 
-use super::case;
 use super::finish::is_packet;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::protocol::bench::Bench;
-use crate::protocol::run::Case;
 use crate::protocol::subject::Wish;
 use crate::protocol::talk::{Closed, Talk};
 
-pub(super) const CASES: &[Case] = &[
-    case!("close/is_not_answered", "PROTO §9.3", is_not_answered),
-    case!("close/is_repeated_seldom", "PROTO §9.3", is_repeated_seldom),
-    case!("close/of_both_ends", "PROTO §9.3", of_both_ends),
-    case!("close/of_the_application", "PROTO §9.3, §6.1", of_the_application),
-    case!("idle/ends_silently", "PROTO §9.1", ends_silently),
-    case!("idle/is_postponed", "PROTO §9.1, §9.2", is_postponed),
-    case!("sessions/side_by_side", "PROTO §4.9", side_by_side),
-    case!("sessions/crossed_dials", "PROTO §4.9", Dials, crossed_dials),
-];
-
-fn is_not_answered(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_close_is_not_answered(bench: &mut Bench<'_>) -> Outcome {
     for close in [Frame::Close { code: 1 }, Frame::CloseApp { code: 0 }, Frame::CloseApp { code: u32::MAX }] {
         let mut talk = bench.session()?;
         bench.rest(&mut talk)?;
@@ -44,7 +31,7 @@ fn break_rule(bench: &mut Bench<'_>, talk: &mut Talk) -> Outcome {
     bench.violation(talk, "§9.5: an unknown frame")
 }
 
-fn is_repeated_seldom(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_closed_session_answers_ever_more_seldom(bench: &mut Bench<'_>) -> Outcome {
     const PACKETS: usize = 40;
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
@@ -70,7 +57,7 @@ fn is_repeated_seldom(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn of_both_ends(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_close_by_both_ends_ends_in_silence(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     break_rule(bench, &mut talk)?;
@@ -84,7 +71,7 @@ fn of_both_ends(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn of_the_application(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn the_application_closes_with_its_code(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     bench.wish(Wish::Close(0xffff_fff0))?;
@@ -93,7 +80,7 @@ fn of_the_application(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn ends_silently(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_idle_session_ends_silently(bench: &mut Bench<'_>) -> Outcome {
     bench.profile.idle_timeout = 300;
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
@@ -104,7 +91,7 @@ fn ends_silently(bench: &mut Bench<'_>) -> Outcome {
     bench.dropped(&packets, "§9.1: a packet for a session that was silent for longer than the idle timeout")
 }
 
-fn is_postponed(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn packets_postpone_the_idle_end(bench: &mut Bench<'_>) -> Outcome {
     bench.profile.idle_timeout = 600;
     let mut talk = bench.session()?;
     for _ in 0..6 {
@@ -115,7 +102,7 @@ fn is_postponed(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn side_by_side(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn sessions_of_one_side_stand_side_by_side(bench: &mut Bench<'_>) -> Outcome {
     let mut talks = Vec::new();
     for _ in 0..3 {
         talks.push(bench.session()?);
@@ -129,7 +116,7 @@ fn side_by_side(bench: &mut Bench<'_>) -> Outcome {
 }
 
 /// Both ends dial; when both sessions stand, one goes, and both ends know which.
-fn crossed_dials(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn dials_that_cross_leave_one_session(bench: &mut Bench<'_>) -> Outcome {
     if bench.peer_id().is_none() {
         // A command ends with the session that it dialled.
         return Err(Verdict::NotClaimed("it does not both dial and answer".to_owned()));

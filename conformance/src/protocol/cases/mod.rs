@@ -1,4 +1,4 @@
-//! The cases, by what they are about. Each names its clauses; the function behind it is the proof.
+//! The cases: one function each, in a module for each group.
 
 mod dialled;
 mod finish;
@@ -6,44 +6,33 @@ mod frames;
 mod hello;
 mod init;
 mod life;
+mod list;
 mod packets;
 mod points;
+mod rekey;
 mod response;
 mod streams;
 mod violations;
 
+use std::sync::LazyLock;
+
 use super::run::Case;
+use super::subject::{Side, Variant};
 
-/// Every group.
-pub(super) const GROUPS: &[&[Case]] = &[
-    init::CASES,
-    finish::CASES,
-    packets::CASES,
-    frames::CASES,
-    violations::CASES,
-    streams::CASES,
-    life::CASES,
-    dialled::CASES,
-    response::CASES,
-];
-
-/// A case: name, clauses, the subject's side and variant, the function.
-macro_rules! case {
-    ($id:literal, $clause:literal, $body:expr) => {
-        $crate::protocol::cases::case!($id, $clause, Answers, Usual, $body)
-    };
-    ($id:literal, $clause:literal, $side:ident, $body:expr) => {
-        $crate::protocol::cases::case!($id, $clause, $side, Usual, $body)
-    };
-    ($id:literal, $clause:literal, $side:ident, $variant:ident, $body:expr) => {
-        $crate::protocol::run::Case {
-            id: $id,
+macro_rules! list {
+    ($($group:ident { $($case:ident: $clause:literal, $side:ident, $variant:ident;)* })*) => {
+        vec![$($(Case {
+            id: concat!(stringify!($group), "/", stringify!($case)),
             clause: $clause,
-            side: $crate::protocol::run::Side::$side,
-            variant: $crate::protocol::subject::Variant::$variant,
-            body: $body,
-        }
+            side: Side::$side,
+            variant: Variant::$variant,
+            body: $group::$case,
+        },)*)*]
     };
 }
 
-pub(in crate::protocol) use case;
+/// Every case, in the order of running.
+pub fn cases() -> &'static [Case] {
+    static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| crate::__protocol_cases! { list });
+    &CASES
+}

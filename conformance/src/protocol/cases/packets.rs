@@ -2,30 +2,11 @@
 
 use wraith_proto::wire::{ConnectionId, Frame};
 
-use super::case;
 use super::finish::is_echo;
-use crate::case::{Outcome, ensure};
-use crate::peer::Plain;
+use crate::case::{Outcome, Verdict, ensure};
+use crate::peer::{AES_256_GCM, Answer, Plain, XCHACHA20_POLY1305};
 use crate::protocol::bench::Bench;
-use crate::protocol::run::Case;
 use crate::protocol::talk::{Talk, encode};
-
-pub(super) const CASES: &[Case] = &[
-    case!("packet/is_acknowledged", "PROTO §8.3, §5.4", is_acknowledged),
-    case!("packet/every_size", "PROTO §2.1, §5.4", every_size),
-    case!("packet/cut", "PROTO §5.1, §5.8", cut),
-    case!("packet/altered", "PROTO §5.8, §5.5", altered),
-    case!("packet/replayed", "PROTO §5.9", replayed),
-    case!("packet/window", "PROTO §5.9", window),
-    case!("packet/numbers", "PROTO §5.3", numbers),
-    case!("packet/reserved_bits", "PROTO §5.2, §5.8", reserved_bits),
-    case!("packet/ignored_bit", "PROTO §5.2", ignored_bit),
-    case!("packet/other_phases", "PROTO §5.10", other_phases),
-    case!("packet/unknown_id", "PROTO §9.4", unknown_id),
-    case!("packet/other_additional_data", "PROTO §5.5", other_additional_data),
-    case!("packet/empty", "PROTO §5.4", empty),
-    case!("packet/lengths", "PROTO §5.4, §9.5", lengths),
-];
 
 /// Sends a datagram frame in a packet made by hand, and waits for its echo.
 fn echoes(bench: &mut Bench<'_>, talk: &mut Talk, packet: &[u8], data: &[u8], what: &str) -> Outcome {
@@ -41,7 +22,7 @@ fn body(data: &[u8]) -> Vec<u8> {
     [data, &frames, &(frames.len() as u16).to_be_bytes()].concat()
 }
 
-fn is_acknowledged(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn every_packet_that_asks_is_acknowledged(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     for _ in 0..3 {
         let (number, packet) = talk.seal(&[Frame::Ping], &[]);
@@ -51,26 +32,49 @@ fn is_acknowledged(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn every_size(bench: &mut Bench<'_>) -> Outcome {
-    let mut talk = bench.session()?;
-    // Header, tag, type, lengths.
-    let most = 1200 - 13 - 16 - 5;
-    for len in (0..=most).step_by(17).chain([most]) {
-        let mut data = vec![0; len];
-        bench.rng.fill(&mut data);
-        let (_, packet) = talk.seal(&[Frame::Datagram { len: len as u16 }], &data);
-        let what = format!("§5.4: a datagram of {len} bytes does not come back");
-        echoes(bench, &mut talk, &packet, &data, &what)?;
-        // Unacknowledged echoes would fill the subject's congestion window.
-        let ack = talk.ack();
-        let (_, packet) = talk.seal_bytes(&ack, &[]);
-        bench.send(&packet)?;
+/// Runs the body in a session of each suite that the subject offers.
+pub(super) fn in_each_suite(
+    bench: &mut Bench<'_>,
+    body: impl Fn(&mut Bench<'_>, Talk) -> Outcome,
+) -> Outcome {
+    for suite in [XCHACHA20_POLY1305, AES_256_GCM] {
+        bench.profile.suites = vec![suite];
+        let dial = bench.dial()?;
+        let met = match bench.shake(&dial)? {
+            Answer::Met(met) => met,
+            // Only the first suite is everybody's (`PROTO §3.7`).
+            Answer::Refusal(_) if suite == AES_256_GCM => continue,
+            Answer::Refusal(code) => return Err(Verdict::Fail(format!("§3.7: suite 1 is refused: {code}"))),
+        };
+        let (finish, channel) = met.finish()?;
+        let mut talk = Talk::new(channel, &bench.profile);
+        bench.confirm(&finish, &mut talk)?;
+        body(bench, talk)?;
     }
-    bench.alive(&mut talk)?;
-    bench.end(talk)
+    Ok(())
 }
 
-fn cut(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn datagrams_of_every_size_come_back_in_both_suites(bench: &mut Bench<'_>) -> Outcome {
+    in_each_suite(bench, |bench, mut talk| {
+        // Header, tag, type, lengths.
+        let most = 1200 - 13 - 16 - 5;
+        for len in (0..=most).step_by(17).chain([most]) {
+            let mut data = vec![0; len];
+            bench.rng.fill(&mut data);
+            let (_, packet) = talk.seal(&[Frame::Datagram { len: len as u16 }], &data);
+            let what = format!("§5.4: a datagram of {len} bytes does not come back");
+            echoes(bench, &mut talk, &packet, &data, &what)?;
+            // Unacknowledged echoes would fill the subject's congestion window.
+            let ack = talk.ack();
+            let (_, packet) = talk.seal_bytes(&ack, &[]);
+            bench.send(&packet)?;
+        }
+        bench.alive(&mut talk)?;
+        bench.end(talk)
+    })
+}
+
+pub(super) fn a_packet_that_is_cut_off_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let (_, packet) = talk.seal(&[Frame::Datagram { len: 40 }], &[6; 40]);
@@ -80,25 +84,27 @@ fn cut(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn altered(bench: &mut Bench<'_>) -> Outcome {
-    let mut talk = bench.session()?;
-    bench.rest(&mut talk)?;
-    let (_, packet) = talk.seal(&[Frame::Datagram { len: 40 }], &[6; 40]);
-    let flip = |(at, bit): (usize, usize)| {
-        let mut copy = packet.clone();
-        copy[at] ^= 1 << bit;
-        copy
-    };
-    // All bits of the header, one of each other byte.
-    let header = (0..13).flat_map(|at| (0..8).map(move |bit| (at, bit)));
-    let copies: Vec<Vec<u8>> = header.chain((13..packet.len()).map(|at| (at, at % 8))).map(flip).collect();
-    bench.dropped(&copies, "§5.8: a packet with an altered bit")?;
-    bench.dropped(&[[&packet[..], &[0]].concat()], "§5.8: a packet with a byte too much")?;
-    echoes(bench, &mut talk, &packet, &[6; 40], "§5.8: the genuine packet is lost behind altered ones")?;
-    bench.end(talk)
+pub(super) fn an_altered_packet_is_dropped(bench: &mut Bench<'_>) -> Outcome {
+    in_each_suite(bench, |bench, mut talk| {
+        bench.rest(&mut talk)?;
+        let (_, packet) = talk.seal(&[Frame::Datagram { len: 40 }], &[6; 40]);
+        let flip = |(at, bit): (usize, usize)| {
+            let mut copy = packet.clone();
+            copy[at] ^= 1 << bit;
+            copy
+        };
+        // All bits of the header, one of each other byte.
+        let header = (0..13).flat_map(|at| (0..8).map(move |bit| (at, bit)));
+        let copies: Vec<Vec<u8>> =
+            header.chain((13..packet.len()).map(|at| (at, at % 8))).map(flip).collect();
+        bench.dropped(&copies, "§5.8: a packet with an altered bit")?;
+        bench.dropped(&[[&packet[..], &[0]].concat()], "§5.8: a packet with a byte too much")?;
+        echoes(bench, &mut talk, &packet, &[6; 40], "§5.8: the genuine packet is lost behind altered ones")?;
+        bench.end(talk)
+    })
 }
 
-fn replayed(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_replayed_packet_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     let (_, packet) = talk.seal(&[Frame::Datagram { len: 3 }], b"one");
     echoes(bench, &mut talk, &packet, b"one", "§7.9: no echo")?;
@@ -108,7 +114,7 @@ fn replayed(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn window(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn the_replay_window_is_8192_numbers_wide(bench: &mut Bench<'_>) -> Outcome {
     const WIDTH: u64 = 8192;
     let mut talk = bench.session()?;
     let far = talk.channel.next_number() + 2 * WIDTH;
@@ -131,7 +137,7 @@ fn window(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn numbers(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn the_nearest_number_is_taken(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     for step in [1u64, 100, 8191, 8192, 1 << 20, (1 << 31) - 1, (1 << 31) - 1] {
@@ -149,7 +155,7 @@ fn numbers(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn reserved_bits(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_reserved_bit_is_a_violation_once_the_tag_is_good(bench: &mut Bench<'_>) -> Outcome {
     for bits in [0b0100, 0b1000, 0b1100] {
         let mut talk = bench.session()?;
         bench.rest(&mut talk)?;
@@ -168,7 +174,7 @@ fn reserved_bits(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn ignored_bit(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn the_ignored_bit_is_ignored(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     for bit in [0, 1, 0, 1] {
         let number = talk.spend();
@@ -181,7 +187,7 @@ fn ignored_bit(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn other_phases(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_phase_without_a_key_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     for phase in 1..4 {
@@ -194,7 +200,7 @@ fn other_phases(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn unknown_id(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_unknown_id_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let own = talk.channel.remote_id();
@@ -211,7 +217,7 @@ fn unknown_id(bench: &mut Bench<'_>) -> Outcome {
 }
 
 /// Header bytes that are not protected are authenticated all the same.
-fn other_additional_data(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn the_whole_header_is_authenticated(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let Some(other) = talk.ids().values().copied().find(|id| *id != talk.channel.remote_id()) else {
@@ -224,7 +230,7 @@ fn other_additional_data(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn empty(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_packet_without_frames_means_nothing(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     for _ in 0..3 {
@@ -235,7 +241,7 @@ fn empty(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn lengths(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn lengths_that_do_not_add_up_are_a_violation(bench: &mut Bench<'_>) -> Outcome {
     let datagram = encode(&[Frame::Datagram { len: 5 }]);
     let len = |extra: usize| ((datagram.len() + extra) as u16).to_be_bytes();
     let bodies = [

@@ -4,30 +4,10 @@ use std::time::Duration;
 
 use wraith_proto::wire::{HandshakeKind, RESPONSE_MESSAGE_OFFSET, parameter_id as id};
 
-use super::{case, hello, points};
+use super::{hello, points};
 use crate::case::{Outcome, Verdict, ensure};
-use crate::peer::{AES_256_GCM, KeyPair, Parameters, Reception, Response};
+use crate::peer::{AES_256_GCM, KeyPair, Parameters, Reception, Response, XCHACHA20_POLY1305};
 use crate::protocol::bench::{Bench, describe};
-use crate::protocol::run::Case;
-
-pub(super) const CASES: &[Case] = &[
-    case!("response/cut", "PROTO §2.5, §4.3", Dials, cut),
-    case!("response/altered", "PROTO §4.3", Dials, altered),
-    case!("response/lengths", "PROTO §2.4", Dials, lengths),
-    case!("response/repeated", "PROTO §4.10", Dials, repeated),
-    case!("response/malformed_payload", "PROTO §4.4, §1.1, §4.19", Dials, malformed_payload),
-    case!("response/unusual_payload", "PROTO §4.4", Dials, unusual_payload),
-    case!("response/ids_differ", "PROTO §4.6, §4.3", Dials, ids_differ),
-    case!("response/first_version_differs", "PROTO §4.6", Dials, first_version_differs),
-    case!("response/choice_not_offered", "PROTO §4.5", Dials, choice_not_offered),
-    case!("response/impostor", "PROTO §4.8, §4.19", Dials, impostor),
-    case!("response/impostors_without_end", "PROTO §4.19", Dials, impostors_without_end),
-    case!("response/other_static_key", "PROTO §4.7", Dials, other_static_key),
-    case!("response/bad_identity", "PROTO §3.2", Dials, bad_identity),
-    case!("response/low_order_point", "PROTO §3.3", Dials, low_order_point),
-    case!("response/refusal", "PROTO §4.5", Dials, refusal),
-    case!("response/refusal_of_an_impostor", "PROTO §4.5, §4.19", Dials, refusal_of_an_impostor),
-];
 
 /// The genuine RESPONSE behind false ones.
 fn genuine(bench: &mut Bench<'_>, response: &Response) -> Outcome {
@@ -36,7 +16,7 @@ fn genuine(bench: &mut Bench<'_>, response: &Response) -> Outcome {
     bench.end(talk)
 }
 
-fn cut(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_response_that_is_cut_off_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;
     let whole = response.datagram();
@@ -45,7 +25,7 @@ fn cut(bench: &mut Bench<'_>) -> Outcome {
     genuine(bench, &response)
 }
 
-fn altered(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_altered_response_is_dropped_and_the_genuine_one_counts(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;
     let flip = |at: usize| {
@@ -58,7 +38,7 @@ fn altered(bench: &mut Bench<'_>) -> Outcome {
     genuine(bench, &response)
 }
 
-fn lengths(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_response_with_wrong_lengths_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;
     let altered = |at: usize, value: u16| {
@@ -74,7 +54,7 @@ fn lengths(bench: &mut Bench<'_>) -> Outcome {
     genuine(bench, &response)
 }
 
-fn repeated(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_repeated_response_changes_nothing(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;
     let mut talk = bench.received(&response)?;
@@ -120,7 +100,7 @@ fn changed(
 
 const PADDED: usize = 1079;
 
-fn malformed_payload(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_malformed_response_is_refused_and_the_dial_goes_on(bench: &mut Bench<'_>) -> Outcome {
     let payloads = |reception: &Reception, responder| {
         hello::malformed(&reception.parameters(responder), HandshakeKind::Response, PADDED)
     };
@@ -133,7 +113,7 @@ fn malformed_payload(bench: &mut Bench<'_>) -> Outcome {
     })
 }
 
-fn unusual_payload(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn unknown_parameters_in_response_are_ignored(bench: &mut Bench<'_>) -> Outcome {
     for number in 0..4 {
         bench.renew()?;
         let init = bench.dialled()?;
@@ -149,7 +129,7 @@ fn unusual_payload(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn ids_differ(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_response_with_another_id_inside_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     refused(bench, 2, |bench, reception, number| {
         let known = [id::INITIATOR_ID, id::RESPONDER_ID][number];
         let response = changed(bench, reception, |parameters| {
@@ -161,7 +141,7 @@ fn ids_differ(bench: &mut Bench<'_>) -> Outcome {
     })
 }
 
-fn first_version_differs(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_response_with_another_first_version_is_refused(bench: &mut Bench<'_>) -> Outcome {
     refused(bench, 1, |bench, reception, _| {
         let response = changed(bench, reception, |parameters| {
             parameters.set(id::FIRST_VERSION, 0x7fff_0001u32.to_be_bytes());
@@ -170,7 +150,7 @@ fn first_version_differs(bench: &mut Bench<'_>) -> Outcome {
     })
 }
 
-fn choice_not_offered(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_choice_that_does_not_follow_is_refused(bench: &mut Bench<'_>) -> Outcome {
     let choices: [(u64, &[u8]); 3] =
         [(id::SUITE, &[0x7a, 0x7a]), (id::SUITE, &[0, 0]), (id::PROTOCOL, b"nobody-speaks-this/1")];
     refused(bench, choices.len(), |bench, reception, number| {
@@ -178,23 +158,31 @@ fn choice_not_offered(bench: &mut Bench<'_>) -> Outcome {
         let response = changed(bench, reception, |parameters| parameters.set(known, value))?;
         Ok(("with a choice that was not offered (§4.5)".to_owned(), response))
     })?;
-    // AES-256-GCM is a choice only if it was offered.
-    bench.renew()?;
-    let init = bench.dialled()?;
-    let reception = Reception::new(&bench.profile, &init)?;
-    let suites = reception.offered().get(id::SUITES).unwrap_or_default().to_vec();
-    let response =
-        changed(bench, &reception, |parameters| parameters.set(id::SUITE, AES_256_GCM.to_be_bytes()))?;
-    if !suites.as_chunks().0.contains(&AES_256_GCM.to_be_bytes()) {
-        bench.dropped(
-            &[response.datagram().to_vec()],
-            "§4.5: a RESPONSE with AES-256-GCM, which was not offered",
-        )?;
+    // Both are offered, and only one follows from both lists.
+    for offered in [[XCHACHA20_POLY1305, AES_256_GCM], [AES_256_GCM, XCHACHA20_POLY1305]] {
+        bench.renew()?;
+        bench.profile.suites = offered.into();
+        let init = bench.dialled()?;
+        let reception = Reception::new(&bench.profile, &init)?;
+        let suites = reception.offered().get(id::SUITES).unwrap_or_default();
+        let both = offered.iter().all(|suite| suites.as_chunks().0.contains(&suite.to_be_bytes()));
+        let Ok((right, _)) = reception.choice() else { continue };
+        let wrong = if right == AES_256_GCM { XCHACHA20_POLY1305 } else { AES_256_GCM };
+        let response =
+            changed(bench, &reception, |parameters| parameters.set(id::SUITE, wrong.to_be_bytes()))?;
+        if both {
+            bench.dropped(
+                &[response.datagram().to_vec()],
+                "§4.6: a RESPONSE with a suite that does not follow",
+            )?;
+        }
+        let response = bench.reception(&init)?;
+        genuine(bench, &response)?;
     }
     Ok(())
 }
 
-fn impostor(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_impostor_gets_no_finish_and_the_dial_goes_on(bench: &mut Bench<'_>) -> Outcome {
     refused(bench, 3, |bench, reception, _| {
         // Proves another identity than the one that was dialled, and breaks no other rule.
         let mut profile = bench.profile.clone();
@@ -213,7 +201,7 @@ fn answer_as(
     Ok(reception.clone().with_profile(profile).respond(responder, keys)?)
 }
 
-fn impostors_without_end(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn impostors_without_end_end_the_dial(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     let reception = Reception::new(&bench.profile, &init)?;
     for _ in 0..8 {
@@ -238,7 +226,7 @@ fn impostors_without_end(bench: &mut Bench<'_>) -> Outcome {
     }
 }
 
-fn other_static_key(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_response_with_another_static_key_is_refused(bench: &mut Bench<'_>) -> Outcome {
     refused(bench, 1, |bench, reception, _| {
         let mut profile = bench.profile.clone();
         // The right name with a key of another.
@@ -250,7 +238,7 @@ fn other_static_key(bench: &mut Bench<'_>) -> Outcome {
     })
 }
 
-fn bad_identity(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn an_unacceptable_responder_is_refused(bench: &mut Bench<'_>) -> Outcome {
     let good = bench.profile.identity;
     let count = points::bad_identities(&good).len();
     refused(bench, count, |bench, reception, number| {
@@ -261,7 +249,7 @@ fn bad_identity(bench: &mut Bench<'_>) -> Outcome {
     })
 }
 
-fn low_order_point(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_response_with_a_point_of_small_order_is_dropped(bench: &mut Bench<'_>) -> Outcome {
     let points = points::low_order();
     refused(bench, points.len(), |bench, reception, number| {
         let (responder, keys) = (bench.id(), bench.keys());
@@ -270,7 +258,7 @@ fn low_order_point(bench: &mut Bench<'_>) -> Outcome {
     })
 }
 
-fn refusal(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_refusal_ends_the_dial(bench: &mut Bench<'_>) -> Outcome {
     for code in [3, 77] {
         bench.renew()?;
         let init = bench.dialled()?;
@@ -286,7 +274,7 @@ fn refusal(bench: &mut Bench<'_>) -> Outcome {
     Ok(())
 }
 
-fn refusal_of_an_impostor(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_refusal_of_an_impostor_does_not_end_the_dial(bench: &mut Bench<'_>) -> Outcome {
     refused(bench, 1, |bench, reception, _| {
         let mut profile = bench.profile.clone();
         profile.identity = bench.identity();

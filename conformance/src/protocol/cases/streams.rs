@@ -4,28 +4,11 @@ use std::time::Duration;
 
 use wraith_proto::wire::Frame;
 
-use super::case;
 use crate::case::{Outcome, ensure, ensure_eq};
 use crate::peer::Opened;
 use crate::protocol::bench::Bench;
-use crate::protocol::run::Case;
 use crate::protocol::subject::Wish;
 use crate::protocol::talk::Talk;
-
-pub(super) const CASES: &[Case] = &[
-    case!("stream/any_order", "PROTO §7.1, §7.3, §7.4", any_order),
-    case!("stream/opens_those_below", "PROTO §7.1", opens_those_below),
-    case!("stream/up_to_the_limits", "PROTO §7.1, §7.2", up_to_the_limits),
-    case!("stream/more_may_be_opened", "PROTO §7.1", more_may_be_opened),
-    case!("stream/credit_is_kept", "PROTO §7.2, §7.8", credit_is_kept),
-    case!("stream/credit_is_raised", "PROTO §7.2", credit_is_raised),
-    case!("stream/is_stopped", "PROTO §7.8", is_stopped),
-    case!("stream/stop_is_sent", "PROTO §7.8", stop_is_sent),
-    case!("stream/lost_data_come_again", "PROTO §8.1", lost_data_come_again),
-    case!("stream/refused_by_the_subject", "PROTO §7.5", refused_by_the_subject),
-    case!("stream/refused_by_this_end", "PROTO §7.5", refused_by_this_end),
-    case!("authorized/is_sent", "PROTO §6.7", Answers, Asks, is_authorized),
-];
 
 /// The frames of a packet that `pick` takes.
 fn picked<T>(opened: &Opened, pick: impl Fn(&Frame<'_>) -> Option<T>) -> Vec<T> {
@@ -47,7 +30,7 @@ fn wait_for<T>(
     found.ok_or_else(|| crate::case::Verdict::Fail(format!("{what} does not come")))
 }
 
-fn any_order(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn pieces_come_in_any_order_and_twice(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     for unidirectional in [true, false] {
         let stream = talk.own_stream(unidirectional, 0);
@@ -77,7 +60,7 @@ fn any_order(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn opens_those_below(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_stream_opens_those_below_it(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     let high = talk.own_stream(false, 3);
     bench.say(&mut talk, &[Frame::Stream { stream: high, offset: 0, len: 1, fin: false }], b"x")?;
@@ -90,7 +73,7 @@ fn opens_those_below(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn up_to_the_limits(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn streams_and_credit_may_be_used_to_the_last(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     let theirs = talk.channel.theirs().clone();
     let last = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).min(1 << 30).saturating_sub(1);
@@ -109,7 +92,7 @@ fn up_to_the_limits(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn more_may_be_opened(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn streams_that_end_make_room_for_others(bench: &mut Bench<'_>) -> Outcome {
     /// Streams in a packet.
     const AT_ONCE: u32 = 16;
     let mut talk = bench.session()?;
@@ -157,7 +140,7 @@ fn read_to(bench: &mut Bench<'_>, talk: &mut Talk, stream: u32, end: u64) -> Out
     Ok(())
 }
 
-fn credit_is_kept(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn the_subject_keeps_to_its_credit(bench: &mut Bench<'_>) -> Outcome {
     bench.profile.stream_credit = 1000;
     let mut talk = bench.session()?;
     bench.wish(Wish::SendStream(5000))?;
@@ -181,7 +164,7 @@ fn credit_is_kept(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn credit_is_raised(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn credit_is_raised_as_bytes_are_taken(bench: &mut Bench<'_>) -> Outcome {
     /// Packets before one has to be acknowledged.
     const AT_ONCE: u64 = 16;
     let mut talk = bench.session()?;
@@ -215,7 +198,7 @@ fn credit_is_raised(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn is_stopped(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_stopped_stream_is_reset_with_the_same_code(bench: &mut Bench<'_>) -> Outcome {
     bench.profile.stream_credit = 500;
     let mut talk = bench.session()?;
     bench.wish(Wish::SendStream(5000))?;
@@ -231,7 +214,7 @@ fn is_stopped(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn stop_is_sent(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn a_stream_can_be_stopped(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     let stream = talk.own_stream(true, 0);
     let number = bench.say(&mut talk, &[Frame::Stream { stream, offset: 0, len: 3, fin: false }], b"abc")?;
@@ -248,7 +231,7 @@ fn stop_is_sent(bench: &mut Bench<'_>) -> Outcome {
 }
 
 /// A packet whose frames are not acknowledged is lost, and they come again in others.
-fn lost_data_come_again(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn lost_data_come_again_in_new_packets(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     bench.wish(Wish::SendStream(3000))?;
@@ -269,7 +252,7 @@ fn lost_data_come_again(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn refused_by_the_subject(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn refused_bytes_are_reported_before_they_are_acknowledged(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     bench.wish(Wish::RefuseBytes)?;
@@ -308,7 +291,7 @@ fn refused_by_the_subject(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn refused_by_this_end(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn reported_bytes_come_again_after_a_grant(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.wish(Wish::SendStream(2000))?;
     let stream = talk.its_stream(true, 0);
@@ -341,7 +324,7 @@ fn refused_by_this_end(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
-fn is_authorized(bench: &mut Bench<'_>) -> Outcome {
+pub(super) fn authorized_ends_the_wait(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     ensure!(talk.channel.theirs().ask, "§4.4: RESPONSE lacks the parameter `ask`");
     // What names no stream and carries no data may come before.
