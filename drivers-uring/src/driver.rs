@@ -106,7 +106,7 @@ impl UringDriver {
             match completion {
                 Completion::Received { buffer, len } => self.rx.filled(buffer, len),
                 Completion::ReceiveFailed { error } => self.rx.failed(error),
-                Completion::Sent { result, holds } => self.settle(result, holds),
+                Completion::Sent { index, result, holds } => self.settle(index.into(), result, holds),
                 Completion::Released { slot, copied } => {
                     self.tx.release(slot);
                     if copied && self.zero_copy == ZeroCopy::UntilCopied {
@@ -120,19 +120,19 @@ impl UringDriver {
     }
 
     /// Takes in the result of a send.
-    fn settle(&mut self, result: i32, holds: bool) {
+    fn settle(&mut self, index: usize, result: i32, holds: bool) {
         let limit = match -result {
             libc::EINVAL | libc::EOPNOTSUPP => Limit::Device,
             libc::ENOBUFS | libc::ENOMEM => Limit::Memory,
-            _ => return self.tx.settle(result, holds),
+            _ => return self.tx.settle(index, result, holds),
         };
         if self.ring.sending() == Sending::Copy {
-            return self.tx.settle(result, holds);
+            return self.tx.settle(index, result, holds);
         }
         // Zero-copy may be what was refused: the datagrams stay in the queue and leave without it.
         self.ring.send_plainer();
         self.note_copies(limit);
-        self.tx.settle(-libc::ECANCELED, holds);
+        self.tx.settle(index, -libc::ECANCELED, holds);
     }
 
     /// Says in the capabilities that zero-copy has ended, if it has.
@@ -143,30 +143,29 @@ impl UringDriver {
         }
     }
 
-    /// Gives the ring the next chain of sends; returns how many they are.
-    fn push_chain(&mut self) -> usize {
-        let room = self.ring.room().min(usize::from(ring::CHAIN));
-        let mut pieces = self.tx.chain(room).enumerate().peekable();
-        let mut pushed = 0;
+    /// Gives the ring the sends that can enter together now; returns how many they are.
+    fn push_sends(&mut self) -> usize {
         let family = self.socket.family();
-        while let Some((index, piece)) = pieces.next() {
-            let Piece { meta, .. } = piece;
+        let plan = self.tx.plan(self.ring.room().min(usize::from(ring::CHAIN)));
+        let mut pushed = 0;
+        while pushed < plan.sends {
+            let Some(piece) = self.tx.piece(pushed, plan) else { break };
+            let Piece { meta, linked, .. } = piece;
             let to = family.outgoing(meta.to);
             let from = meta.from.map(|ip| family.outgoing_ip(ip));
             let send = Send {
-                index: index as u16,
+                index: pushed as u16,
                 slot: piece.slot(),
                 data: piece.data(),
                 name: &Name::of(to),
                 control: &Control::of(to.ip(), from, meta.ecn, piece.segment()),
-                linked: pieces.peek().is_some(),
+                linked,
             };
             if !self.ring.send(&send) {
                 break;
             }
             pushed += 1;
         }
-        drop(pieces);
         self.tx.note_running(pushed);
         pushed
     }
@@ -236,10 +235,9 @@ impl Driver for UringDriver {
         self.tx.seal();
         let mut syscalls = 0;
         loop {
-            // Before the chain, whose last send would otherwise be followed by something else.
+            // Before the sends, the last of which would otherwise be followed by something else.
             self.ring.start()?;
-            let sends = self.push_chain();
-            if sends == 0 {
+            if self.push_sends() == 0 {
                 break;
             }
             syscalls += usize::from(self.ring.submit_chain()?);

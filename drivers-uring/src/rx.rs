@@ -62,18 +62,11 @@ impl Rx {
     ) {
         while report.datagrams < budget {
             let Some(mut open) = self.open.take().or_else(|| self.open_next(buffers, report)) else { break };
-            let end = open.end.min(open.start + open.segment);
-            if let Some(datagram) =
-                buffers.get_mut(open.buffer).and_then(|bytes| bytes.get_mut(open.start..end))
-            {
-                report.datagrams += 1;
-                on_datagram(&open.meta, datagram);
-            }
-            if end == open.end {
-                buffers.give(open.buffer);
-            } else {
-                open.start = end;
+            let spent = open.lend(buffers, budget, report, on_datagram);
+            if spent {
                 self.open = Some(open);
+            } else {
+                buffers.give(open.buffer);
             }
         }
         buffers.publish();
@@ -126,5 +119,32 @@ impl Rx {
             });
         }
         None
+    }
+}
+
+impl Open {
+    /// Lends what stands in the buffer, or as much as the budget allows; returns whether something is left.
+    fn lend(
+        &mut self,
+        buffers: &mut Buffers,
+        budget: usize,
+        report: &mut RxReport,
+        on_datagram: &mut impl FnMut(&RxMeta, &mut [u8]),
+    ) -> bool {
+        let Some(bytes) = buffers.get_mut(self.buffer) else { return false };
+        let Some(mut rest) = bytes.get_mut(self.start..self.end) else { return false };
+        let mut left = budget.saturating_sub(report.datagrams);
+        loop {
+            let (datagram, others) = rest.split_at_mut(self.segment.min(rest.len()));
+            rest = others;
+            self.start += datagram.len();
+            report.datagrams += 1;
+            left = left.saturating_sub(1);
+            on_datagram(&self.meta, datagram);
+            // An empty datagram stands alone, and is lent once.
+            if rest.is_empty() || left == 0 {
+                return !rest.is_empty();
+            }
+        }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use slots::SlotMemory;
 use memory::Region;
 use messages::Messages;
 
-/// Sends that one chain may hold.
+/// Sends that may enter together.
 pub(crate) const CHAIN: u16 = 128;
 /// The group that receive buffers belong to.
 const GROUP: u16 = 0;
@@ -46,9 +46,8 @@ pub(crate) enum Completion {
     Received { buffer: u16, len: usize },
     /// The receive has ended with this error number.
     ReceiveFailed { error: i32 },
-    /// The oldest send of the chain has ended, with 0 or a negative error number. If it `holds` its slot, the
-    /// network still reads there.
-    Sent { result: i32, holds: bool },
+    /// A send has ended, with 0 or a negative error number. If it `holds` its slot, the network still reads there.
+    Sent { index: u16, result: i32, holds: bool },
     /// The network reads no more for one of the sends that held this slot; it may have `copied` instead.
     Released { slot: u16, copied: bool },
     /// An unparker was used.
@@ -58,7 +57,7 @@ pub(crate) enum Completion {
 /// A send: which message header it takes, what it sends and with what.
 #[derive(Debug)]
 pub(crate) struct Send<'a> {
-    /// Place in the chain.
+    /// Names it in its completion.
     pub(crate) index: u16,
     /// Slot of the data.
     pub(crate) slot: u16,
@@ -84,7 +83,7 @@ pub(crate) struct Ring {
     buffers: Buffers,
     messages: Messages,
     transmit: Arc<Region>,
-    /// Sends that wait until the chain is whole: a thread of the kernel would take the first ones for all.
+    /// Sends that wait until their chain is whole: a thread of the kernel would take the first ones for all.
     chain: Vec<squeue::Entry>,
     /// Operations of which a completion is still to come.
     running: usize,
@@ -183,7 +182,7 @@ impl Ring {
             self.running += sends;
             self.chain.clear();
         }
-        // What is not linked is done by the submission, and a thread of the kernel needs no help.
+        // A single one is done by the submission, and a thread of the kernel needs no help.
         if sends <= 1 || self.is_polled() {
             return self.submit();
         }
@@ -234,8 +233,9 @@ impl Ring {
                     return Some(Completion::Released { slot, copied });
                 }
                 kind::SEND => {
-                    self.messages.free(entry.user_data() as u16);
-                    return Some(Completion::Sent { result: result.min(0), holds: !ends });
+                    let index = entry.user_data() as u16;
+                    self.messages.free(index);
+                    return Some(Completion::Sent { index, result: result.min(0), holds: !ends });
                 }
                 _ => {}
             }

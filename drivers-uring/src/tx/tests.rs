@@ -28,17 +28,18 @@ impl Wire {
         tx.seal();
         let mut syscalls = 0;
         loop {
-            let chain: Vec<_> = tx.chain(room).collect();
-            if chain.is_empty() {
+            let plan = tx.plan(room);
+            if plan.sends == 0 {
                 return tx.report(syscalls);
             }
-            tx.note_running(chain.len());
+            let pieces: Vec<_> = (0..plan.sends).map(|index| tx.piece(index, plan).unwrap()).collect();
+            tx.note_running(plan.sends);
             syscalls += 1;
             let mut broken = false;
-            for piece in chain {
-                let result = if broken { -libc::ECANCELED } else { self.answer(tx, &piece) };
-                broken |= result < 0;
-                tx.settle(result, false);
+            for (index, piece) in pieces.iter().enumerate() {
+                let result = if broken { -libc::ECANCELED } else { self.answer(tx, piece) };
+                broken = piece.linked && result < 0;
+                tx.settle(index, result, false);
             }
         }
     }
@@ -107,28 +108,53 @@ fn a_chain_that_does_not_fit_goes_in_parts_and_in_order() {
 }
 
 #[test]
+fn sends_to_one_host_are_linked_and_all_of_them_if_a_host_comes_back() {
+    let linked = |ports: &[u16]| {
+        let mut tx = queue(1 << 16, 1, 1);
+        for port in ports {
+            assert!(commit(&mut tx, *port, 0, 10));
+        }
+        tx.seal();
+        let plan = tx.plan(128);
+        (0..plan.sends).map(|index| tx.piece(index, plan).unwrap().linked).collect::<Vec<_>>()
+    };
+    assert_eq!(linked(&[1]), [false]);
+    assert_eq!(linked(&[1, 2, 3]), [false; 3]);
+    assert_eq!(linked(&[1, 1, 2, 2, 2]), [true, false, true, true, false]);
+    assert_eq!(linked(&[1, 2, 1]), [true, true, false]);
+    // Far more hosts than places differ in: each is told from the others.
+    let hosts: Vec<u16> = (1..=128).map(|host| host * 256).collect();
+    assert_eq!(linked(&hosts), [false; 128]);
+    let back: Vec<u16> = hosts[..127].iter().copied().chain([hosts[0]]).collect();
+    assert_eq!(linked(&back).iter().filter(|linked| **linked).count(), 127);
+}
+
+#[test]
 fn while_a_chain_runs_its_slot_is_kept_and_another_is_filled() {
     let mut tx = queue(200, 2, 64);
     assert!(commit(&mut tx, 1, 1, 100));
     assert!(commit(&mut tx, 2, 2, 100));
     tx.seal();
-    tx.note_running(tx.chain(9).count());
+    let plan = tx.plan(9);
+    assert!(!tx.piece(0, plan).unwrap().linked, "they go to different hosts");
+    tx.note_running(plan.sends);
     assert_eq!(tx.report(1), report(0, 0, 2, 1));
     assert!(!tx.has_moved());
     // The first slot is on its way, the second one free, and then nothing.
     assert!(commit(&mut tx, 3, 3, 200));
     assert!(!commit(&mut tx, 3, 4, 1));
     tx.seal();
-    assert_eq!(tx.chain(9).count(), 0, "order would be lost");
+    assert_eq!(tx.plan(9).sends, 0, "order would be lost");
     assert!(tx.reserve(&to(4), 1).is_none());
-    tx.settle(0, false);
+    tx.settle(1, 0, false);
     assert!(tx.has_moved());
-    assert!(tx.reserve(&to(4), 1).is_none(), "the slot still holds the second one");
-    tx.settle(0, false);
+    assert_eq!(tx.report(0), report(1, 0, 2, 0));
+    assert!(tx.reserve(&to(4), 1).is_none(), "the slot still holds the first one");
+    tx.settle(0, 0, false);
     assert!(!tx.is_running());
     let mut wire = Wire::default();
     assert!(commit(&mut tx, 4, 5, 200));
-    assert_eq!(wire.flush(&mut tx), report(4, 0, 0, 1));
+    assert_eq!(wire.flush(&mut tx), report(3, 0, 0, 1));
     assert_eq!(wire.tags(), [3, 5]);
 }
 
@@ -140,12 +166,12 @@ fn a_full_slot_lends_nothing_until_the_flush_and_a_tail_keeps_it() {
     assert!(commit(&mut tx, 2, 2, 100));
     assert!(tx.reserve(&to(2), 51).is_none());
     assert!(tx.reserve(&to(2), 50).is_some());
-    assert_eq!(wire.flush(&mut tx), report(0, 0, 2, 1));
+    assert_eq!(wire.flush(&mut tx), report(1, 0, 1, 1));
     assert!(!commit(&mut tx, 3, 3, 50));
-    assert_eq!(wire.flush(&mut tx), report(2, 0, 0, 1));
+    assert_eq!(wire.flush(&mut tx), report(1, 0, 0, 1));
     assert!(commit(&mut tx, 3, 3, 250));
     assert_eq!(wire.flush(&mut tx), report(1, 0, 0, 1));
-    assert_eq!(wire.tags(), [1, 2, 3]);
+    assert_eq!(wire.tags(), [2, 1, 3]);
 }
 
 #[test]
@@ -163,15 +189,16 @@ fn memory_that_is_missing_for_a_moment_keeps_everything_in_order() {
     for code in [libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN] {
         let mut tx = queue(1 << 16, 2, 64);
         let mut wire = Wire::answering(&[0, code]);
-        for port in 1..=4 {
-            assert!(commit(&mut tx, port, port as u8, 100));
+        for (port, tag) in [(1, 1), (1, 2), (1, 3), (2, 4)] {
+            assert!(commit(&mut tx, port, tag, 100 * usize::from(tag)));
         }
-        assert_eq!(wire.flush(&mut tx), report(1, 0, 3, 1));
+        // What follows to the same host is not tried; another host is none of its business.
+        assert_eq!(wire.flush(&mut tx), report(2, 0, 2, 1));
         assert!(tx.must_retry());
-        assert!(commit(&mut tx, 5, 5, 100), "there is room in another slot");
-        assert_eq!(wire.flush(&mut tx), report(4, 0, 0, 1));
+        assert!(commit(&mut tx, 1, 5, 100), "there is room in another slot");
+        assert_eq!(wire.flush(&mut tx), report(3, 0, 0, 1));
         assert!(!tx.must_retry());
-        assert_eq!(wire.tags(), [1, 2, 3, 4, 5]);
+        assert_eq!(wire.tags(), [1, 4, 2, 3, 5]);
     }
 }
 
@@ -179,7 +206,7 @@ fn memory_that_is_missing_for_a_moment_keeps_everything_in_order() {
 fn refused_segmentation_sends_every_datagram_alone_and_is_remembered() {
     for code in [libc::EIO, libc::EINVAL] {
         let mut tx = queue(1 << 16, 2, 64);
-        let mut wire = Wire::answering(&[code]);
+        let mut wire = Wire::answering(&[code, code]);
         for tag in 0..5 {
             assert!(commit(&mut tx, if tag < 3 { 1 } else { 2 }, tag, 100));
         }
@@ -191,14 +218,14 @@ fn refused_segmentation_sends_every_datagram_alone_and_is_remembered() {
         assert!(commit(&mut tx, 1, 6, 100));
         assert_eq!(wire.flush(&mut tx), report(2, 0, 0, 1));
         assert_eq!(wire.calls[0], (1, 300, Some(100)));
-        assert!(wire.calls[6..].iter().all(|(_, _, segment)| segment.is_none()), "{:?}", wire.calls);
+        assert!(wire.calls[2..].iter().all(|(_, _, segment)| segment.is_none()), "{:?}", wire.calls);
     }
 }
 
 #[test]
 fn a_refusal_that_a_single_datagram_meets_too_is_not_blamed_on_segmentation() {
     let mut tx = queue(1 << 16, 2, 64);
-    let mut wire = Wire::answering(&[libc::EINVAL; 3]);
+    let mut wire = Wire::answering(&[libc::EINVAL, 0, libc::EINVAL, libc::EINVAL]);
     assert!(commit(&mut tx, 1, 0, 100));
     assert!(commit(&mut tx, 1, 1, 100));
     assert!(commit(&mut tx, 2, 2, 100));
@@ -232,13 +259,13 @@ fn an_earlier_datagrams_error_costs_a_send_and_no_datagram() {
 
     let mut wire = Wire::answering(&[libc::ECONNREFUSED; EARLIER_ERRORS + 1]);
     assert!(commit(&mut tx, 1, 0, 100));
-    assert!(commit(&mut tx, 2, 1, 100));
+    assert!(commit(&mut tx, 1, 1, 200));
     assert_eq!(wire.flush(&mut tx), report(1, 1, 0, EARLIER_ERRORS + 2));
     assert_eq!(wire.tags(), [1]);
 }
 
 #[test]
-fn what_has_no_route_is_dropped_as_a_whole_and_the_rest_of_its_chain_leaves() {
+fn what_has_no_route_is_dropped_as_a_whole_and_the_rest_leaves() {
     for code in [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EPERM, libc::EAFNOSUPPORT] {
         let mut tx = queue(1 << 16, 2, 64);
         let mut wire = Wire::answering(&[0, code]);
@@ -249,7 +276,7 @@ fn what_has_no_route_is_dropped_as_a_whole_and_the_rest_of_its_chain_leaves() {
         for tag in 3..5 {
             assert!(commit(&mut tx, tag.into(), tag, 100));
         }
-        assert_eq!(wire.flush(&mut tx), report(3, 3, 0, 2));
+        assert_eq!(wire.flush(&mut tx), report(3, 3, 0, 1));
         assert_eq!(wire.tags(), [9, 3, 4]);
     }
 }
