@@ -21,8 +21,8 @@ use crate::wire::{Control, Name};
 
 /// When to try again after the system ran out of memory for packets, which nothing reports.
 const RETRY: Duration = Duration::from_millis(1);
-/// Other hosts' errors that one call swallows before it returns to its caller.
-const REMOTE_ERRORS: usize = 16;
+/// Entries without a datagram, because of other hosts' errors for instance, before a receive returns to its caller.
+const IDLE_TURNS: usize = 16;
 
 /// A UDP socket behind an `io_uring` as a [`Driver`].
 ///
@@ -100,9 +100,11 @@ impl UringDriver {
         self.socket.buffer_bytes()
     }
 
-    /// Takes in what the ring has completed.
-    fn reap(&mut self) {
+    /// Takes in what the ring has completed, and returns whether that was anything.
+    fn reap(&mut self) -> bool {
+        let mut any = false;
         while let Some(completion) = self.ring.next() {
+            any = true;
             match completion {
                 Completion::Received { buffer, len } => self.rx.filled(buffer, len),
                 Completion::ReceiveFailed { error } => self.rx.failed(error),
@@ -117,6 +119,7 @@ impl UringDriver {
                 Completion::Woken => self.unparked = true,
             }
         }
+        any
     }
 
     /// Takes in the result of a send.
@@ -209,20 +212,26 @@ impl Driver for UringDriver {
         mut on_datagram: impl FnMut(&RxMeta, &mut [u8]),
     ) -> io::Result<RxReport> {
         let mut report = RxReport::default();
-        let mut errors = 0;
+        let mut idle = 0;
+        self.reap();
         loop {
-            self.reap();
+            let before = report.datagrams + report.truncated;
             self.rx.lend(self.ring.buffers(), budget, &mut report, &mut on_datagram);
-            errors += self.rx.take_errors()?;
+            self.rx.check()?;
+            let after = report.datagrams + report.truncated;
+            idle += usize::from(before == after);
             // Errors and what is too long must not hold the caller for ever.
-            let spent = report.datagrams + report.truncated >= budget || errors >= REMOTE_ERRORS;
             let more = self.rx.has_kept() || self.ring.has_work() || !self.ring.is_receiving();
-            if spent || !more {
+            if after >= budget || idle > IDLE_TURNS || !more {
                 report.budget_hit = more;
                 return Ok(report);
             }
             self.ring.start()?;
             self.ring.submit()?;
+            // The sign of work put off may stay when all is done.
+            if !self.reap() {
+                return Ok(report);
+            }
         }
     }
 

@@ -18,8 +18,6 @@ pub(crate) struct Rx {
     /// The buffer whose datagrams are lent.
     open: Option<Open>,
     failed: Option<i32>,
-    /// Other hosts' errors since the last question.
-    errors: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +33,7 @@ struct Open {
 impl Rx {
     /// For at most `buffers` buffers.
     pub(crate) fn new(buffers: u16) -> Self {
-        Self { filled: VecDeque::with_capacity(buffers.into()), open: None, failed: None, errors: 0 }
+        Self { filled: VecDeque::with_capacity(buffers.into()), open: None, failed: None }
     }
 
     /// Takes in a filled buffer.
@@ -43,11 +41,9 @@ impl Rx {
         self.filled.push_back((buffer, len));
     }
 
-    /// Takes in that the receive has failed.
+    /// Takes in that the receive has failed. What other hosts cause is passed over.
     pub(crate) fn failed(&mut self, code: i32) {
-        if verdict::is_remote(code) {
-            self.errors += 1;
-        } else {
+        if !verdict::is_remote(code) {
             self.failed = Some(code);
         }
     }
@@ -77,15 +73,10 @@ impl Rx {
         self.open.is_some() || !self.filled.is_empty()
     }
 
-    /// Other hosts' errors since the last question.
-    ///
     /// # Errors
-    /// What makes the socket unusable.
-    pub(crate) fn take_errors(&mut self) -> io::Result<usize> {
-        match self.failed.take() {
-            Some(code) => Err(io::Error::from_raw_os_error(code)),
-            None => Ok(std::mem::take(&mut self.errors)),
-        }
+    /// What has made the socket unusable.
+    pub(crate) fn check(&mut self) -> io::Result<()> {
+        self.failed.take().map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code)))
     }
 
     /// Looks at the next buffer with something to lend.
