@@ -22,6 +22,8 @@ mod memory;
 mod runner;
 mod segments;
 mod slots;
+#[cfg(feature = "trace")]
+pub mod trace;
 #[cfg(feature = "netem")]
 mod wrap;
 
