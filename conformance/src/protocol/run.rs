@@ -75,7 +75,7 @@ pub fn run_case(target: &dyn Target, case: &Case, options: &Options) -> Verdict 
 /// # Panics
 /// If there is no case of that name, or it fails; then with its seed and a line that repeats it.
 pub fn check(target: &dyn Target, id: &str, place: &Place) {
-    let options = Options::from_env();
+    let options = Options::from_env().unwrap_or_else(|error| panic!("{error}"));
     let case = cases().iter().find(|case| case.id == id).unwrap_or_else(|| panic!("there is no case {id}"));
     let verdict = run_case(target, case, &options);
     let (name, clause) = (target.name(), case.clause);
