@@ -13,6 +13,9 @@
 //!
 //! [`MemoryDriver`] joins two ends in one process. It is the reference for what the traits mean, and
 //! with a [`ManualClock`] it runs two ends in lock-step.
+//!
+//! Drivers around drivers, each behind a feature of its name: `Netem` is a bad network, `Pcap` writes a capture file
+//! that tcpdump and Wireshark read, `Trace` tells `tracing` what passes through.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +27,6 @@ mod segments;
 mod slots;
 #[cfg(feature = "trace")]
 pub mod trace;
-#[cfg(feature = "netem")]
 mod wrap;
 
 use std::io;
@@ -42,6 +44,10 @@ pub use segments::Segments;
 pub use slots::Slots;
 #[cfg(feature = "netem")]
 pub use wrap::Netem;
+#[cfg(feature = "pcap")]
+pub use wrap::Pcap;
+#[cfg(feature = "tracing")]
+pub use wrap::Trace;
 
 /// A non-blocking pair of queues for datagrams.
 pub trait Driver {
