@@ -51,6 +51,8 @@ mod report;
 mod suite;
 mod suite_macro;
 mod talk;
+#[doc(hidden)]
+pub mod vectors;
 mod wire;
 
 pub use case::{Case, Claim, Level, Verdict};

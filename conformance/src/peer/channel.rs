@@ -7,7 +7,7 @@ use wraith_proto::wire::{ConnectionId, Frame, FrameError, Frames, Writer, apply_
 use super::Refused;
 use super::identity::KeyPair;
 use super::keys::{Direction, Root};
-use super::noise::Role;
+use super::noise::{Noise, Role};
 use super::parameters::Introduction;
 use super::protect::{HeaderKey, Keys, TAG_LEN};
 
@@ -21,7 +21,7 @@ const RESERVED: u8 = 0b1100;
 #[derive(Clone, Debug)]
 pub struct Channel {
     role: Role,
-    root: Root,
+    handshake: Noise,
     suite: u16,
     own_id: ConnectionId,
     remote_id: ConnectionId,
@@ -138,16 +138,17 @@ impl Opened {
 impl Channel {
     pub(super) fn new(
         role: Role,
-        root: Root,
+        handshake: Noise,
         own_id: ConnectionId,
         remote_id: ConnectionId,
         theirs: Introduction,
     ) -> Result<Self, Refused> {
         let (out, back) = directions(role);
         let suite = theirs.suite;
+        let root = Root::new(&handshake);
         Ok(Self {
             role,
-            root,
+            handshake,
             suite,
             own_id,
             remote_id,
@@ -282,7 +283,12 @@ impl Channel {
 
     /// The root secret of epoch 0.
     pub fn root(&self) -> Root {
-        self.root
+        Root::new(&self.handshake)
+    }
+
+    /// The Noise state after the third message.
+    pub fn handshake(&self) -> &Noise {
+        &self.handshake
     }
 
     /// What the other end said of itself.

@@ -7,7 +7,7 @@ use wraith_proto::wire::{
 
 use super::channel::Channel;
 use super::identity::KeyPair;
-use super::keys::{Root, finish_mac, finish_mac_key};
+use super::keys::{finish_mac, finish_mac_key};
 use super::noise::{Noise, Role};
 use super::parameters::{Introduction, Lists, Parameters, Profile, common_suite, refusal};
 use super::{Refused, prologue};
@@ -198,13 +198,8 @@ impl Met {
         datagram[at..end].copy_from_slice(&message);
         let mac = finish_mac(&key, &datagram[..end]);
         datagram[end..].copy_from_slice(&mac);
-        let channel = Channel::new(
-            Role::Initiator,
-            Root::new(&noise),
-            self.initiator,
-            self.responder,
-            self.theirs.clone(),
-        )?;
+        let theirs = self.theirs.clone();
+        let channel = Channel::new(Role::Initiator, noise, self.initiator, self.responder, theirs)?;
         Ok((datagram, channel))
     }
 

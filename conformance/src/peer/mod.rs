@@ -16,6 +16,7 @@ mod identity;
 mod keys;
 mod noise;
 mod parameters;
+pub(crate) mod points;
 mod protect;
 mod reception;
 

@@ -8,7 +8,7 @@ use wraith_proto::wire::{
 use super::channel::Channel;
 use super::dial::PADDED;
 use super::identity::KeyPair;
-use super::keys::{Root, finish_mac, finish_mac_key};
+use super::keys::{finish_mac, finish_mac_key};
 use super::noise::{Noise, Role};
 use super::parameters::{Introduction, Lists, Parameters, Profile, common_suite, first_common};
 use super::{Refused, prologue};
@@ -188,8 +188,7 @@ impl Response {
         if choice(&self.profile, &parameters) != Ok((theirs.suite, theirs.protocol.clone())) {
             return Err(Refused("§4.6: FINISH names another choice"));
         }
-        let root = Root::new(&noise);
-        let channel = Channel::new(Role::Responder, root, self.responder, self.initiator, theirs)?;
+        let channel = Channel::new(Role::Responder, noise, self.responder, self.initiator, theirs)?;
         Ok((channel, &finish[packet.len()..]))
     }
 }

@@ -5,7 +5,7 @@
 //! virtual time, [`Live`] a process over UDP. [`protocol_suite!`](crate::protocol_suite) writes a test for each case.
 
 mod bench;
-mod cases;
+pub(crate) mod cases;
 mod live;
 mod memory;
 mod run;

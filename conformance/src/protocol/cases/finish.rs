@@ -6,9 +6,9 @@ use wraith_proto::wire::{
     FINISH_MESSAGE_OFFSET, Frame, HandshakeKind, is_handshake, parameter_id as id, visible_destination,
 };
 
-use super::{hello, points};
+use super::hello;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
-use crate::peer::{Dial, Met, Parameters, finish_mac};
+use crate::peer::{Dial, Met, Parameters, finish_mac, points};
 use crate::protocol::bench::{Bench, describe};
 use crate::protocol::subject::Door;
 use crate::protocol::talk::Talk;

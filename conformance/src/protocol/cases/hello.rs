@@ -25,7 +25,7 @@ const NUMBERS: [u64; 6] = [
 ];
 
 /// Payloads of a message that break one rule each, from one that keeps to all; `len` is what they are padded to.
-pub(super) fn malformed(good: &Parameters, message: HandshakeKind, len: usize) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn malformed(good: &Parameters, message: HandshakeKind, len: usize) -> Vec<(String, Vec<u8>)> {
     let mut bad = Vec::new();
     let mut add = |what: String, parameters: &Parameters| bad.push((what, parameters.to_bytes(len)));
     for (known, value) in good.iter() {

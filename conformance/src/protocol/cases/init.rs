@@ -7,9 +7,9 @@ use wraith_proto::wire::{
     is_reserved_version, parameter_id as id,
 };
 
-use super::{hello, points};
+use super::hello;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
-use crate::peer::{AES_256_GCM, Answer, Dial, KeyPair, XCHACHA20_POLY1305};
+use crate::peer::{AES_256_GCM, Answer, Dial, KeyPair, XCHACHA20_POLY1305, points};
 use crate::protocol::bench::{Bench, describe};
 use crate::protocol::subject::Door;
 

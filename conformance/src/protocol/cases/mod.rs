@@ -3,12 +3,12 @@
 mod dialled;
 mod finish;
 mod frames;
-mod hello;
+pub(crate) mod hello;
 mod init;
 mod life;
 mod list;
 mod packets;
-mod points;
+
 mod rekey;
 mod response;
 mod streams;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use wraith_proto::wire::{Frame, GROUP_X25519, KeyShare, frame_kind as kind};
 
-use super::{packets, points};
+use super::packets;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
-use crate::peer::Opened;
+use crate::peer::{Opened, points};
 use crate::protocol::bench::Bench;
 use crate::protocol::talk::{Talk, encode};
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use wraith_proto::wire::{HandshakeKind, RESPONSE_MESSAGE_OFFSET, parameter_id as id};
 
-use super::{hello, points};
+use super::hello;
 use crate::case::{Outcome, Verdict, ensure};
-use crate::peer::{AES_256_GCM, KeyPair, Parameters, Reception, Response, XCHACHA20_POLY1305};
+use crate::peer::{AES_256_GCM, KeyPair, Parameters, Reception, Response, XCHACHA20_POLY1305, points};
 use crate::protocol::bench::{Bench, describe};
 
 /// The genuine RESPONSE behind false ones.

@@ -3,10 +3,10 @@
 use curve25519_dalek::constants::EIGHT_TORSION;
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
 
-use crate::peer::{Identity, KeyPair};
+use super::{Identity, KeyPair};
 
 /// X25519 public keys whose shared secrets are all zero: every point of small order, and two more encodings.
-pub(super) fn low_order() -> Vec<[u8; 32]> {
+pub(crate) fn low_order() -> Vec<[u8; 32]> {
     let mut points: Vec<[u8; 32]> =
         EIGHT_TORSION.iter().map(|point| point.to_montgomery().to_bytes()).collect();
     points.sort_unstable();
@@ -21,7 +21,7 @@ pub(super) fn low_order() -> Vec<[u8; 32]> {
 }
 
 /// Identities that are none, each with a key pair that fits it as if it was (`PROTO §3.2`).
-pub(super) fn bad_identities(good: &Identity) -> Vec<(String, Identity)> {
+pub(crate) fn bad_identities(good: &Identity) -> Vec<(String, Identity)> {
     let mut bad = Vec::new();
     let point = CompressedEdwardsY(good.id).decompress().unwrap_or_default();
     let secret = good.keys.secret;
