@@ -95,6 +95,12 @@ pub(super) fn file() -> File {
     file_of("ticket.json", about, "PROTO §11.1, §11.2, §11.3, §11.4, §11.5", &vectors)
 }
 
+/// The same bytes by another last character, if the text has spare bits.
+fn spare_bits(text: &str) -> String {
+    let (rest, last) = text.split_at(text.len() - 1);
+    format!("{rest}{}", if last == "a" { 'b' } else { char::from(last.as_bytes()[0] + 1) })
+}
+
 fn refused() -> Vec<(String, String)> {
     let good = text(&Ticket::new().fields());
     let mut bad = vec![
@@ -107,6 +113,7 @@ fn refused() -> Vec<(String, String)> {
     let mut wrong = good.clone().into_bytes();
     wrong[20] = if wrong[20] == b'a' { b'b' } else { b'a' };
     bad.push(("a wrong checksum".to_owned(), String::from_utf8_lossy(&wrong).into_owned()));
+    bad.push(("set bits behind the last byte".to_owned(), spare_bits(&good)));
     let fields = |change: fn(&mut Ticket)| {
         let mut ticket = Ticket::new();
         change(&mut ticket);
