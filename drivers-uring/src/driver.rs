@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use wraith_drivers::{Caps, Clock, Driver, Interest, Limit, Mode, Park, Pollable, RxReport, TxReport, Wake};
 use wraith_proto::{Instant, RxMeta};
 
 use crate::options::{Options, ZeroCopy};
+use crate::outer::Outer;
 use crate::probe::probe;
 use crate::refusal::BindError;
 use crate::ring::{self, Completion, Ring, Send, Sending, Setup};
@@ -37,8 +37,7 @@ pub struct UringDriver {
     rx: Rx,
     socket: Socket,
     waker: Waker,
-    /// Readable while the socket or the ring is.
-    outer: Epoll,
+    outer: Outer,
     clock: Clock,
     caps: Caps,
     zero_copy: ZeroCopy,
@@ -73,17 +72,13 @@ impl UringDriver {
             caps.limited_by = Some(Limit::System);
         }
         let buffers = ring.buffers().count();
-        let outer = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
-        for fd in [ring.as_fd(), socket.as_fd()] {
-            outer.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(io::Error::from)?;
-        }
         Ok(Self {
             tx: Tx::new(memory, slots, options.slot_bytes, caps.tx_segments),
             rx: Rx::new(buffers),
+            outer: Outer::new(ring.as_fd(), socket.as_fd())?,
             ring,
             socket,
             waker,
-            outer,
             clock: Clock::new(),
             caps,
             zero_copy: options.zero_copy,
@@ -182,6 +177,35 @@ impl UringDriver {
         }
     }
 
+    fn receive(
+        &mut self,
+        budget: usize,
+        on_datagram: &mut impl FnMut(&RxMeta, &mut [u8]),
+    ) -> io::Result<RxReport> {
+        let mut report = RxReport::default();
+        let mut idle = 0;
+        self.reap();
+        loop {
+            let before = report.datagrams + report.truncated;
+            self.rx.lend(self.ring.buffers(), budget, &mut report, on_datagram);
+            self.rx.check()?;
+            let after = report.datagrams + report.truncated;
+            idle += usize::from(before == after);
+            // Errors and what is too long must not hold the caller for ever.
+            let more = self.rx.has_kept() || self.ring.has_work() || !self.ring.is_receiving();
+            if after >= budget || idle > IDLE_TURNS || !more {
+                report.budget_hit = more;
+                return Ok(report);
+            }
+            self.ring.start()?;
+            self.ring.submit()?;
+            // The sign of work put off may stay when all is done.
+            if !self.reap() {
+                return Ok(report);
+            }
+        }
+    }
+
     /// Why a park may end now, if there is a reason.
     fn wake(&mut self) -> Option<Wake> {
         if std::mem::take(&mut self.unparked) {
@@ -211,28 +235,9 @@ impl Driver for UringDriver {
         budget: usize,
         mut on_datagram: impl FnMut(&RxMeta, &mut [u8]),
     ) -> io::Result<RxReport> {
-        let mut report = RxReport::default();
-        let mut idle = 0;
-        self.reap();
-        loop {
-            let before = report.datagrams + report.truncated;
-            self.rx.lend(self.ring.buffers(), budget, &mut report, &mut on_datagram);
-            self.rx.check()?;
-            let after = report.datagrams + report.truncated;
-            idle += usize::from(before == after);
-            // Errors and what is too long must not hold the caller for ever.
-            let more = self.rx.has_kept() || self.ring.has_work() || !self.ring.is_receiving();
-            if after >= budget || idle > IDLE_TURNS || !more {
-                report.budget_hit = more;
-                return Ok(report);
-            }
-            self.ring.start()?;
-            self.ring.submit()?;
-            // The sign of work put off may stay when all is done.
-            if !self.reap() {
-                return Ok(report);
-            }
-        }
+        let report = self.receive(budget, &mut on_datagram)?;
+        self.outer.show(self.rx.has_kept())?;
+        Ok(report)
     }
 
     fn tx(&mut self) -> &mut Self::Tx {
@@ -244,11 +249,10 @@ impl Driver for UringDriver {
         self.tx.seal();
         let mut syscalls = 0;
         loop {
-            // Before the sends, the last of which would otherwise be followed by something else.
-            self.ring.start()?;
             if self.push_sends() == 0 {
                 break;
             }
+            self.ring.start()?;
             syscalls += usize::from(self.ring.submit_chain()?);
             self.reap();
             if self.tx.is_running() {
@@ -256,6 +260,8 @@ impl Driver for UringDriver {
             }
         }
         self.note_flush();
+        // A flush takes in what has arrived, too.
+        self.outer.show(self.rx.has_kept())?;
         Ok(self.tx.report(syscalls))
     }
 }
@@ -292,14 +298,14 @@ impl Park for UringDriver {
     }
 }
 
-/// The descriptor is readable while the socket or the ring has something, and never watched for room: what the
-/// socket could not take at once leaves by itself, and its completion makes the descriptor readable.
+/// The descriptor is readable while the socket, the ring or the driver has something, and never watched for room: what
+/// the socket could not take at once leaves by itself, and its completion makes the descriptor readable.
 ///
 /// An edge-triggered loop receives until `RxReport::budget_hit` is false. An unparker does not wake the outer loop,
 /// which has its own means.
 impl Pollable for UringDriver {
     fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.outer.0.as_fd()
+        self.outer.fd(self.rx.has_kept())
     }
 
     fn interest(&self) -> Interest {

@@ -13,6 +13,7 @@
 mod addr;
 mod driver;
 mod options;
+mod outer;
 mod probe;
 mod refusal;
 #[expect(unsafe_code, reason = "the kernel shares this memory")]

@@ -76,3 +76,27 @@ fn a_level_triggered_loop_sees_the_driver_until_it_is_empty() {
     assert_eq!(right.recv(9, |_, _| {}).unwrap().datagrams, 1);
     assert_eq!(ready(&right, PollTimeout::ZERO), 0);
 }
+
+#[test]
+fn what_a_flush_or_a_budget_took_from_the_socket_keeps_the_descriptor_readable() {
+    let options = Options { gro: false, ..Options::default() };
+    let mut left = bind();
+    let mut right = UringDriver::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &options).unwrap();
+    assert_eq!(right.recv(1, |_, _| {}).unwrap().datagrams, 0);
+    let readable = |driver: &UringDriver, patience: Duration| {
+        let mut fds = [PollFd::new(driver.poll_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::try_from(patience).unwrap()).unwrap() == 1
+    };
+    for _ in 0..3 {
+        send(&mut left, right.local_addr(), 5);
+        // Its submission receives as well.
+        send(&mut right, left.local_addr(), 1);
+        let mut received = 0;
+        while received < 5 {
+            assert!(readable(&right, PATIENCE), "received {received}");
+            received += right.recv(1, |_, _| {}).unwrap().datagrams;
+        }
+        assert_eq!(right.recv(1, |_, _| {}).unwrap().datagrams, 0);
+        assert!(!readable(&right, Duration::ZERO));
+    }
+}
