@@ -144,7 +144,8 @@ impl UringDriver {
     /// Gives the ring the sends that can enter together now; returns how many they are.
     fn push_sends(&mut self) -> usize {
         let family = self.socket.family();
-        let plan = self.tx.plan(self.ring.room().min(usize::from(ring::CHAIN)));
+        let room = self.ring.room().min(usize::from(ring::CHAIN));
+        let plan = self.tx.plan(room, self.ring.sending() == Sending::Copy);
         let mut pushed = 0;
         while pushed < plan.sends {
             let Some(piece) = self.tx.piece(pushed, plan) else { break };

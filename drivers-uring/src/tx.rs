@@ -68,7 +68,8 @@ struct Batch {
 /// Which sends enter together: so many batches at the front of the queue.
 ///
 /// Sends to one destination must not overtake each other when the socket is full: they are linked if they follow each
-/// other, and all are if a destination comes up again later. Links cost some 4 % of a small send.
+/// other, and all are if a destination comes up again later. Links cost some 4 % of a small send. Zero-copy sends have
+/// none: cancelled behind a link, they do not tell what they hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) sends: usize,
@@ -134,15 +135,18 @@ impl Tx {
     }
 
     /// Plans which batches at the front of the queue enter together, at most `room`: none while sends run or memory is
-    /// short.
-    pub(crate) fn plan(&self, room: usize) -> Plan {
+    /// short. Sends to one destination wait for each other by links, or if those are not `allowed`, for the next plan.
+    pub(crate) fn plan(&self, room: usize, allowed: bool) -> Plan {
         if self.running > 0 || self.retry {
             return Plan::default();
         }
         // What is taken apart goes on in the next turn, and what is behind it waits.
         let apart = self.queue.iter().take(room).position(|batch| batch.piece() < batch.bytes);
         let sends = apart.map_or(self.queue.len().min(room), |apart| apart + 1);
-        Plan { sends, one_chain: sends > 2 && self.comes_back(sends) }
+        match self.first_repeated(sends, allowed) {
+            Some(repeated) if !allowed => Plan { sends: repeated, one_chain: false },
+            repeated => Plan { sends, one_chain: repeated.is_some() },
+        }
     }
 
     /// The send of the batch at `index` of a plan.
@@ -159,26 +163,29 @@ impl Tx {
         })
     }
 
-    /// Whether one of the first batches goes where an earlier one goes that does not stand next to it.
-    fn comes_back(&self, sends: usize) -> bool {
+    /// The first batch that goes where an earlier one goes; one next to it does not count if `neighbours` may.
+    fn first_repeated(&self, sends: usize, neighbours: bool) -> Option<usize> {
+        if sends < 2 {
+            return None;
+        }
         // Open addressing; a quarter of the places is taken at most.
         let mut places = [usize::MAX; 4 * ring::CHAIN as usize];
         let mut last = None;
         for (index, batch) in self.queue.iter().take(sends).enumerate() {
             let to = batch.meta.to;
-            if last.replace(to) == Some(to) {
+            if last.replace(to) == Some(to) && neighbours {
                 continue;
             }
             let mut place = hash(to) % places.len();
             while let Some(earlier) = self.queue.get(places[place]) {
                 if earlier.meta.to == to {
-                    return true;
+                    return Some(index);
                 }
                 place = (place + 1) % places.len();
             }
             places[place] = index;
         }
-        false
+        None
     }
 
     /// Notes that the ring has the first `sends` of the planned sends.

@@ -87,6 +87,8 @@ pub(crate) struct Ring {
     chain: Vec<squeue::Entry>,
     /// Operations of which a completion is still to come.
     running: usize,
+    /// Of these, sends that have ended and hold their slots.
+    holding: usize,
     receiving: bool,
     waking: bool,
     /// The thread that uses the ring is known to the kernel.
@@ -211,11 +213,14 @@ impl Ring {
         loop {
             let entry = self.io.completion().next()?;
             let (flags, result) = (entry.flags(), entry.result());
-            let ends = !cqueue::more(flags);
-            if ends {
-                self.running = self.running.saturating_sub(1);
-            }
             let (kind, slot) = ((entry.user_data() >> 32) as u32, (entry.user_data() >> 16) as u16);
+            let released = cqueue::notif(flags);
+            // Cancelled behind a link, a zero-copy send is released although it did not say that it holds.
+            if released && self.holding == 0 {
+                continue;
+            }
+            let ends = !cqueue::more(flags);
+            self.running = self.running.saturating_sub(ends.into());
             match kind {
                 kind::RECEIVE => {
                     if let Some(completion) = self.received(result, cqueue::buffer_select(flags), ends) {
@@ -228,13 +233,15 @@ impl Ring {
                         return Some(Completion::Woken);
                     }
                 }
-                kind::SEND if cqueue::notif(flags) => {
+                kind::SEND if released => {
+                    self.holding -= 1;
                     let copied = result.cast_unsigned() & USAGE_COPIED != 0;
                     return Some(Completion::Released { slot, copied });
                 }
                 kind::SEND => {
                     let index = entry.user_data() as u16;
                     self.messages.free(index);
+                    self.holding += usize::from(!ends);
                     return Some(Completion::Sent { index, result: result.min(0), holds: !ends });
                 }
                 _ => {}

@@ -55,6 +55,7 @@ impl Ring {
             transmit,
             chain: Vec::with_capacity(CHAIN.into()),
             running: 0,
+            holding: 0,
             receiving: false,
             waking: false,
             started: false,

@@ -28,7 +28,7 @@ impl Wire {
         tx.seal();
         let mut syscalls = 0;
         loop {
-            let plan = tx.plan(room);
+            let plan = tx.plan(room, true);
             if plan.sends == 0 {
                 return tx.report(syscalls);
             }
@@ -115,7 +115,7 @@ fn sends_to_one_host_are_linked_and_all_of_them_if_a_host_comes_back() {
             assert!(commit(&mut tx, *port, 0, 10));
         }
         tx.seal();
-        let plan = tx.plan(128);
+        let plan = tx.plan(128, true);
         (0..plan.sends).map(|index| tx.piece(index, plan).unwrap().linked).collect::<Vec<_>>()
     };
     assert_eq!(linked(&[1]), [false]);
@@ -130,12 +130,30 @@ fn sends_to_one_host_are_linked_and_all_of_them_if_a_host_comes_back() {
 }
 
 #[test]
+fn without_links_a_host_that_comes_back_waits_for_the_next_time() {
+    let planned = |ports: &[u16]| {
+        let mut tx = queue(1 << 16, 1, 1);
+        for port in ports {
+            assert!(commit(&mut tx, *port, 0, 10));
+        }
+        tx.seal();
+        let plan = tx.plan(128, false);
+        assert!((0..plan.sends).all(|index| !tx.piece(index, plan).unwrap().linked));
+        plan.sends
+    };
+    assert_eq!(planned(&[1]), 1);
+    assert_eq!(planned(&[1, 2, 3]), 3);
+    assert_eq!(planned(&[1, 1, 2]), 1);
+    assert_eq!(planned(&[1, 2, 3, 2, 1]), 3);
+}
+
+#[test]
 fn while_a_chain_runs_its_slot_is_kept_and_another_is_filled() {
     let mut tx = queue(200, 2, 64);
     assert!(commit(&mut tx, 1, 1, 100));
     assert!(commit(&mut tx, 2, 2, 100));
     tx.seal();
-    let plan = tx.plan(9);
+    let plan = tx.plan(9, true);
     assert!(!tx.piece(0, plan).unwrap().linked, "they go to different hosts");
     tx.note_running(plan.sends);
     assert_eq!(tx.report(1), report(0, 0, 2, 1));
@@ -144,7 +162,7 @@ fn while_a_chain_runs_its_slot_is_kept_and_another_is_filled() {
     assert!(commit(&mut tx, 3, 3, 200));
     assert!(!commit(&mut tx, 3, 4, 1));
     tx.seal();
-    assert_eq!(tx.plan(9).sends, 0, "order would be lost");
+    assert_eq!(tx.plan(9, true).sends, 0, "order would be lost");
     assert!(tx.reserve(&to(4), 1).is_none());
     tx.settle(1, 0, false);
     assert!(tx.has_moved());
