@@ -11,6 +11,7 @@ use crate::address::{Target, parse_bind};
 use crate::driver_pick::Choice;
 use crate::duration;
 use crate::output::Output;
+use crate::trace;
 use crate::transfer::size;
 
 /// Files, streams and datagrams between machines that know each other's keys.
@@ -56,6 +57,8 @@ pub(crate) struct Common {
     /// More messages, unless --quiet
     #[arg(short, long, global = true, display_order = 106)]
     verbose: bool,
+    #[command(flatten)]
+    pub(crate) trace: trace::Options,
 }
 
 impl Common {

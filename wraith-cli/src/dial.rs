@@ -10,6 +10,7 @@ use wraith_proto::{
 use crate::address::Target;
 use crate::failure::{Failure, Result, failed};
 use crate::identity;
+use crate::trace;
 
 /// Round trips measured by echoes.
 pub(crate) const PING_PROTOCOL: &[u8] = b"wraith-ping/1";
@@ -46,8 +47,10 @@ pub(crate) fn endpoint(
 
 /// An endpoint of this configuration, with fresh randomness.
 pub(crate) fn endpoint_of(config: Config, now: Instant) -> Result<Endpoint> {
-    Endpoint::new(config, identity::random_seed()?, now)
-        .map_err(|error| failed(format!("the settings do not fit together: {error}")))
+    let mut endpoint = Endpoint::new(config, identity::random_seed()?, now)
+        .map_err(|error| failed(format!("the settings do not fit together: {error}")))?;
+    trace::attach(&mut endpoint);
+    Ok(endpoint)
 }
 
 /// Begins a session with `target`.

@@ -16,6 +16,8 @@ mod listen;
 mod output;
 mod ping;
 mod stop;
+#[cfg_attr(not(feature = "trace"), path = "untraced.rs")]
+mod trace;
 mod transfer;
 
 use std::process::ExitCode;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
 
 fn run(common: &Common, command: Command) -> Result<()> {
     let output = common.output();
+    common.trace.open(&command)?;
     match command {
         Command::Keygen(args) => {
             identity::keygen(output, args.output.or_else(|| common.identity.clone()), args.force)

@@ -132,7 +132,8 @@ impl Demo<'_> {
     fn start<const N: usize>(&self, end: End, args: [OsString; N]) -> Result<Process> {
         let driver = self.common.driver.to_string();
         let common = ["--json".into(), "--driver".into(), OsString::from(driver)];
-        Process::start(end, common.into_iter().chain(args), self.sender.clone())
+        let trace = self.common.trace.forwarded(end == End::Sender);
+        Process::start(end, common.into_iter().chain(trace).chain(args), self.sender.clone())
     }
 
     /// The next line of `end` about `event`; progress is shown meanwhile.

@@ -31,6 +31,16 @@ fn help_and_version_go_to_stdout() {
     assert_eq!(run(["--version"]).stdout, [concat!("wraith-cli ", env!("CARGO_PKG_VERSION"))]);
 }
 
+#[cfg(not(feature = "trace"))]
+#[test]
+fn a_build_without_traces_does_not_know_their_options() {
+    let help = run(["ping", "--help"]).stdout.join("\n");
+    assert!(help.contains("--driver") && !help.contains("--qlog") && !help.contains("--keylog"), "{help}");
+    for option in ["--qlog", "--keylog"] {
+        assert_eq!(run(["listen", option, "/nowhere/at/all"]).code, Some(2));
+    }
+}
+
 #[test]
 fn drivers_are_listed_with_what_they_can_do() {
     let drivers = run(["drivers", "--json"]).json();
