@@ -1,8 +1,8 @@
 //! Prints the tables of `docs/BENCHMARKING.md` from what `cargo bench` has saved.
 //!
 //! `cargo bench && cargo run --profile bench -p wraith-benches --example rows`. With `-- --tool` it also runs
-//! `wraith-cli bench` and `demo`, which takes two minutes, for the tables that they answer; with `-- --write` it
-//! does that and puts all tables into the document.
+//! `wraith-cli bench` and `demo`, which takes two minutes, for the tables that they answer; with `--write` it also
+//! puts what it prints into the document.
 
 mod published;
 mod results;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         tables::level0(&results),
         tables::packet(&results),
     ];
-    if has("--tool") || has("--write") {
+    if has("--tool") {
         tables.extend([tool::loopback()?, tool::file()?]);
     }
     let tables: Vec<_> = tables.iter().map(ToString::to_string).collect();

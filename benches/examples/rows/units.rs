@@ -2,7 +2,7 @@
 
 /// A time in nanoseconds.
 pub(crate) fn time(nanos: f64) -> String {
-    let (value, unit) = match nanos {
+    let (value, unit) = match nanos.abs() {
         ..1e3 => (nanos, "ns"),
         1e3..1e6 => (nanos / 1e3, "µs"),
         1e6..1e9 => (nanos / 1e6, "ms"),
