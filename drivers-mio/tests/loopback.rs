@@ -71,6 +71,7 @@ fn datagrams_cross_with_addresses_and_ecn_marks_over_ipv4_and_ipv6() {
     }
 }
 
+/// `DRV §2.8, §3.15`
 #[test]
 fn an_ipv4_peer_of_a_dual_stack_socket_has_a_plain_address_both_ways() {
     let mut dual = bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
