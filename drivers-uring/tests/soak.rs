@@ -1,7 +1,7 @@
 //! Everything at once, at random: sizes, drops, full rings, truncation, ends at any moment.
 //!
-//! 100,000 datagrams; with `WRAITH_BUDGET=full` 10 million. `docs/TESTING.md` has the command that runs it under
-//! `AddressSanitizer`.
+//! 100,000 datagrams; with `WRAITH_BUDGET=full` 10 million. Under `AddressSanitizer`:
+//! `RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test -p wraith-drivers-uring --target x86_64-unknown-linux-gnu --test soak`
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C or SIGTERM.";
 /// Options of every command, before or after its name.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// How packets travel: auto, mio; on Linux also uring
+    /// How packets travel: auto, mio
     #[arg(
         long,
         global = true,
