@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde_json::{Value, json};
+
 use super::bench::Bench;
 use super::cases::cases;
 use super::subject::{Side, Target, Variant};
@@ -39,6 +41,20 @@ impl Report {
     /// Whether the target keeps to the protocol, as far as it claims to.
     pub fn conforms(&self) -> bool {
         self.failures().next().is_none()
+    }
+
+    /// The report as one JSON object in one line.
+    pub fn to_json(&self) -> String {
+        let result = |(case, verdict): &(Case, Verdict)| {
+            json!({
+                "case": case.id, "clause": case.clause, "verdict": verdict.key(), "reason": verdict.reason(),
+            })
+        };
+        let results: Vec<Value> = self.results.iter().map(result).collect();
+        let whole = json!({
+            "target": self.target, "conforms": self.conforms(), "seed": self.options.seed, "results": results,
+        });
+        whole.to_string()
     }
 
     /// The cases that say otherwise.

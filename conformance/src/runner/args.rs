@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use wraith_conformance::{Budget, Options};
 
 use crate::drivers::Name;
+use crate::peer::Peer;
 
 /// Proves the drivers of WRAITH right, clause by clause of docs/DRIVERS.md.
 #[derive(Parser, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the cases; exit code 0 only if every driver conforms
     Run(Run),
+    /// Try an implementation of the protocol, clause by clause of docs/PROTOCOL.md
+    Peer(Peer),
     /// Show which cases reject which deliberately broken driver
     Broken,
 }

@@ -1,10 +1,11 @@
-//! `wraith-conformance`: runs the suite against the drivers of WRAITH.
+//! `wraith-conformance`: runs the suite against the drivers of WRAITH, and protocol cases against any implementation.
 
 #![forbid(unsafe_code)]
 
 mod args;
 mod drivers;
 mod junit;
+mod peer;
 mod table;
 
 use std::fs;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) if args.list => list(),
         Command::Run(args) => run(&args),
+        Command::Peer(args) => peer::run(&args),
         Command::Broken => reject_broken(),
     }
 }
