@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use wraith_proto::PeerId;
 
 use crate::address::{Target, parse_bind};
+use crate::cipher::Offer;
 use crate::driver_pick::Choice;
 use crate::duration;
 use crate::output::Output;
@@ -42,20 +43,30 @@ pub(crate) struct Common {
         hide_default_value = true
     )]
     pub(crate) driver: Choice,
+    /// Cipher suite: auto, aes-256-gcm, xchacha20-poly1305
+    #[arg(
+        long,
+        global = true,
+        display_order = 102,
+        value_name = "SUITE",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    pub(crate) suite: Offer,
     /// Local address: ip:port, ip or :port
-    #[arg(long, global = true, display_order = 102, value_name = "ADDR", value_parser = parse_bind)]
+    #[arg(long, global = true, display_order = 103, value_name = "ADDR", value_parser = parse_bind)]
     pub(crate) bind: Option<SocketAddr>,
     /// Identity file, made if missing; without it a fresh identity, except for `id` and `keygen`
-    #[arg(long, global = true, display_order = 103, value_name = "FILE")]
+    #[arg(long, global = true, display_order = 104, value_name = "FILE")]
     pub(crate) identity: Option<PathBuf>,
     /// Print one JSON object a line
-    #[arg(long, global = true, display_order = 104)]
+    #[arg(long, global = true, display_order = 105)]
     json: bool,
     /// No messages but errors
-    #[arg(short, long, global = true, display_order = 105)]
+    #[arg(short, long, global = true, display_order = 106)]
     quiet: bool,
     /// More messages, unless --quiet
-    #[arg(short, long, global = true, display_order = 106)]
+    #[arg(short, long, global = true, display_order = 107)]
     verbose: bool,
     #[command(flatten)]
     pub(crate) trace: trace::Options,

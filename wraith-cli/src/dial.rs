@@ -8,6 +8,7 @@ use wraith_proto::{
 };
 
 use crate::address::Target;
+use crate::cipher::{self, Offer};
 use crate::failure::{Failure, Result, failed};
 use crate::identity;
 use crate::trace;
@@ -26,8 +27,8 @@ pub(crate) const CODE_DONE: u32 = 0;
 pub(crate) const CODE_INTERRUPTED: u32 = 1;
 
 /// Timing of every session of this program.
-pub(crate) fn transport() -> Transport {
-    Transport::default().with_handshake_timeout(HANDSHAKE_TIMEOUT)
+pub(crate) fn transport(offer: Offer) -> Transport {
+    Transport::default().with_handshake_timeout(HANDSHAKE_TIMEOUT).with_suites(offer.suites)
 }
 
 /// An endpoint that speaks `protocols`.
@@ -45,8 +46,9 @@ pub(crate) fn endpoint(
     endpoint_of(config, now)
 }
 
-/// An endpoint of this configuration, with fresh randomness.
-pub(crate) fn endpoint_of(config: Config, now: Instant) -> Result<Endpoint> {
+/// An endpoint of this configuration, with this build's ciphers and fresh randomness.
+pub(crate) fn endpoint_of(mut config: Config, now: Instant) -> Result<Endpoint> {
+    config.crypto = cipher::PROVIDER;
     let mut endpoint = Endpoint::new(config, identity::random_seed()?, now)
         .map_err(|error| failed(format!("the settings do not fit together: {error}")))?;
     trace::attach(&mut endpoint);

@@ -5,6 +5,7 @@
 mod address;
 mod args;
 mod bench;
+mod cipher;
 mod cpu;
 mod dial;
 mod drive;

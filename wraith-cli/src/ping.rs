@@ -13,6 +13,7 @@ use wraith_proto::{
 };
 
 use crate::args::{self, Common};
+use crate::cipher::Offer;
 use crate::dial::{self, CODE_DONE, CODE_INTERRUPTED, PING_PROTOCOL};
 use crate::drive::{Task, drive};
 use crate::driver_pick::{Job, Picked, with_driver};
@@ -54,12 +55,13 @@ pub(crate) fn run(common: &Common, args: &args::Ping, stop: &Stop) -> Result<()>
     let output = common.output();
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = args.target.bind_addr(common.bind)?;
-    with_driver(output, common.driver, bind, PingJob { output, identity, args, stop })
+    with_driver(output, common.driver, bind, PingJob { output, identity, offer: common.suite, args, stop })
 }
 
 struct PingJob<'a> {
     output: Output,
     identity: Identity,
+    offer: Offer,
     args: &'a args::Ping,
     stop: &'a Stop,
 }
@@ -69,7 +71,7 @@ impl Job for PingJob<'_> {
 
     fn run<D: Park>(self, driver: D, _: Picked) -> Result<()> {
         let now = driver.now();
-        let transport = dial::transport().with_keep_alive(Some(KEEP_ALIVE));
+        let transport = dial::transport(self.offer).with_keep_alive(Some(KEEP_ALIVE));
         let mut endpoint = dial::endpoint(self.identity, &[PING_PROTOCOL], Limits::client(), transport, now)?;
         let session = dial::connect(&mut endpoint, now, &self.args.target)?;
         let mut runner = Runner::new(driver, endpoint, Pinger::new(self.output, *self.args, session));

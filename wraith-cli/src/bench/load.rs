@@ -13,6 +13,7 @@ use super::Kind;
 use super::counts::{ANSWER_LEN, Counts, Message};
 use super::row::Run;
 use crate::address::Target;
+use crate::cipher::Offer;
 use crate::cpu;
 use crate::dial::{self, BENCH_PROTOCOL, CODE_DONE, CODE_INTERRUPTED};
 use crate::drive::{Task, drive};
@@ -36,6 +37,7 @@ pub(super) struct LoadJob<'a> {
     pub(super) packet_size: u16,
     pub(super) duration: Duration,
     pub(super) identity: wraith_proto::Identity,
+    pub(super) offer: Offer,
     pub(super) stop: &'a Stop,
 }
 
@@ -45,7 +47,7 @@ impl Job for LoadJob<'_> {
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<Run> {
         let now = driver.now();
         let size = self.packet_size;
-        let transport = dial::transport()
+        let transport = dial::transport(self.offer)
             .with_min_datagram(size.max(wraith_proto::MIN_DATAGRAM))
             .with_max_datagram(size.max(wraith_proto::MIN_DATAGRAM));
         let mut limits = Limits::client();

@@ -15,6 +15,7 @@ use wraith_proto::{Identity, PeerId};
 
 use crate::address::Target;
 use crate::args::{self, Common};
+use crate::cipher::{self, Offer};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, with_driver};
 use crate::failure::{Failure, Result, failed};
@@ -107,7 +108,7 @@ impl Job for ServeJob {
     fn run<D: Park>(self, driver: D, _: Picked) -> Result<()> {
         let identity = identity::for_run(Output::SILENT, None)?;
         let (id, addr) = (identity.peer_id(), driver.local_addr());
-        let mut runner = listener(driver, identity, Output::SILENT)?;
+        let mut runner = listener(driver, identity, Offer::ALL, Output::SILENT)?;
         let _ = self.ready.send((id, addr));
         drive(&mut runner, &self.done)
     }
@@ -155,8 +156,8 @@ impl Bench<'_> {
     /// Sends for `duration`.
     fn load(&self, kind: Kind, duration: Duration) -> Result<Run> {
         let packet_size = self.args.packet_size;
-        let (target, identity) = (self.target, self.identity.clone());
-        let job = LoadJob { target, kind, packet_size, duration, identity, stop: self.stop };
+        let (target, identity, offer) = (self.target, self.identity.clone(), self.common.suite);
+        let job = LoadJob { target, kind, packet_size, duration, identity, offer, stop: self.stop };
         with_driver(self.common.output(), self.common.driver, self.bind, job)
     }
 
@@ -180,9 +181,9 @@ impl Bench<'_> {
 
     fn title(&self, run: &Run) -> String {
         let Picked { name, mode } = run.picked.unwrap_or(Picked { name: "none", mode: "none" });
-        let suite = run.suite.unwrap_or("no suite");
+        let cipher = cipher::described(run.suite.unwrap_or("no suite"));
         format!(
-            "driver {name} ({mode}), packets of {} bytes, {suite}, counted at the receiver",
+            "driver {name} ({mode}), packets of {} bytes, {cipher}, counted at the receiver",
             self.args.packet_size
         )
     }

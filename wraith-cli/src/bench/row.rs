@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Kind;
+use crate::cipher;
 use crate::driver_pick::Picked;
 
 /// One run, or the sum of several.
@@ -104,6 +105,7 @@ pub(super) struct BenchEvent {
     bare_cpu_rx: Option<f64>,
     ratio_to_bare: Option<f64>,
     suite: &'static str,
+    crypto: &'static str,
 }
 
 impl BenchEvent {
@@ -132,6 +134,7 @@ impl BenchEvent {
             bare_cpu_rx,
             ratio_to_bare: bare_gbps.filter(|bare| *bare > 0.0).map(|bare| run.gbps() / bare),
             suite: run.suite.unwrap_or("none"),
+            crypto: cipher::LIBRARY,
         }
     }
 

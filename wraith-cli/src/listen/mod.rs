@@ -15,6 +15,7 @@ use wraith_proto::{
 
 use crate::address::{any, reachable};
 use crate::args::Common;
+use crate::cipher::Offer;
 use crate::dial::{self, BENCH_PROTOCOL, CODE_INTERRUPTED, PING_PROTOCOL};
 use crate::drive::{Task, drive};
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
@@ -63,7 +64,8 @@ pub(crate) fn run(common: &Common, stop: &Stop) -> Result<()> {
     let output = common.output();
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
-    with_driver(output, common.driver, bind, ListenJob { output, identity, stop })?;
+    let job = ListenJob { output, identity, offer: common.suite, stop };
+    with_driver(output, common.driver, bind, job)?;
     // Nothing else ends a listener.
     Err(Failure::Interrupted)
 }
@@ -71,6 +73,7 @@ pub(crate) fn run(common: &Common, stop: &Stop) -> Result<()> {
 struct ListenJob<'a> {
     output: Output,
     identity: Identity,
+    offer: Offer,
     stop: &'a Stop,
 }
 
@@ -80,7 +83,7 @@ impl Job for ListenJob<'_> {
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
         let peer = self.identity.peer_id().to_string();
         let local = driver.local_addr();
-        let mut runner = listener(driver, self.identity, self.output)?;
+        let mut runner = listener(driver, self.identity, self.offer, self.output)?;
         let addresses: Vec<_> = reachable(local).iter().map(ToString::to_string).collect();
         let mut text = format!("listening on {local} as {peer}; to reach it, use one of");
         for address in &addresses {
@@ -96,10 +99,12 @@ impl Job for ListenJob<'_> {
 pub(crate) fn listener<D: Driver>(
     driver: D,
     identity: Identity,
+    offer: Offer,
     output: Output,
 ) -> Result<Runner<D, Listener>> {
     let largest = driver.caps().max_datagram.min(usize::from(u16::MAX)) as u16;
-    let transport = dial::transport().with_max_datagram(largest.min(Transport::default().max_datagram));
+    let largest = largest.min(Transport::default().max_datagram);
+    let transport = dial::transport(offer).with_max_datagram(largest);
     let protocols = [PING_PROTOCOL, BENCH_PROTOCOL];
     let endpoint = dial::endpoint(identity, &protocols, Limits::server(SESSIONS), transport, driver.now())?;
     Ok(Runner::new(driver, endpoint, Listener::new(output)))

@@ -18,6 +18,7 @@ use super::report::Speed;
 use super::source::shown;
 use super::{hashing, hex};
 use crate::args::{self, Common};
+use crate::cipher;
 use crate::failure::{Failure, Result, failed};
 use crate::identity;
 use crate::output::{self, Output};
@@ -44,6 +45,8 @@ struct Done<'a> {
     peak_rss_receiver: Option<u64>,
     pids: [u32; 2],
     source: Cow<'a, str>,
+    suite: &'a str,
+    crypto: &'a str,
 }
 
 /// Makes a file, has it sent and received, and compares.
@@ -92,6 +95,8 @@ struct Outcome {
     fsync_seconds: f64,
     hash: String,
     driver: String,
+    suite: String,
+    crypto: String,
     path: PathBuf,
     peaks: [Option<u64>; 2],
     pids: [u32; 2],
@@ -123,6 +128,8 @@ impl Demo<'_> {
             fsync_seconds: number("fsync_seconds"),
             hash: text("hash"),
             driver: text("driver"),
+            suite: text("suite"),
+            crypto: text("crypto"),
             path: self.target.join(NAME),
             peaks: [confirmed["peak_rss"].as_u64(), done["peak_rss"].as_u64()],
             pids,
@@ -130,8 +137,8 @@ impl Demo<'_> {
     }
 
     fn start<const N: usize>(&self, end: End, args: [OsString; N]) -> Result<Process> {
-        let driver = self.common.driver.to_string();
-        let common = ["--json".into(), "--driver".into(), OsString::from(driver)];
+        let (driver, suite) = (self.common.driver.to_string(), self.common.suite.to_string());
+        let common = ["--json", "--driver", &driver, "--suite", &suite].map(OsString::from);
         let trace = self.common.trace.forwarded(end == End::Sender);
         Process::start(end, common.into_iter().chain(trace).chain(args), self.sender.clone())
     }
@@ -170,7 +177,8 @@ impl Demo<'_> {
 }
 
 fn report(output: Output, source: &Path, outcome: &Outcome) {
-    let Outcome { bytes, seconds, gbps, fsync_seconds, hash, driver, path, peaks, pids } = outcome;
+    let Outcome { bytes, seconds, gbps, fsync_seconds, hash, driver, suite, crypto, path, peaks, pids } =
+        outcome;
     let [peak_rss_sender, peak_rss_receiver] = *peaks;
     let done = Done {
         bytes: *bytes,
@@ -185,11 +193,17 @@ fn report(output: Output, source: &Path, outcome: &Outcome) {
         peak_rss_receiver,
         pids: *pids,
         source: source.to_string_lossy(),
+        suite,
+        crypto,
     };
     let speed = Speed { seconds: *seconds, fsync_seconds: *fsync_seconds, gbps: *gbps };
     output.result(
         &done,
-        format_args!("{}, encrypted, driver {driver}, verified: BLAKE3 {hash}", speed.text(*bytes)),
+        format_args!(
+            "{}, driver {driver}, {}, verified: BLAKE3 {hash}",
+            speed.text(*bytes),
+            cipher::described(suite)
+        ),
     );
 }
 

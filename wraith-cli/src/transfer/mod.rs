@@ -27,6 +27,7 @@ use std::time::Duration;
 use wraith_proto::{Config, Endpoint, Identity, Instant, Limits, Policy, Transport};
 use wraith_transfer_proto::{CHUNK, Hash, PROTOCOL};
 
+use crate::cipher::Offer;
 use crate::dial::endpoint_of;
 use crate::failure::Result;
 
@@ -60,8 +61,9 @@ fn limits(sessions: u32) -> Limits {
 }
 
 /// Timing and sizes of every session that carries files.
-fn transport() -> Transport {
+fn transport(offer: Offer) -> Transport {
     Transport::default()
+        .with_suites(offer.suites)
         .with_idle_timeout(IDLE_TIMEOUT)
         .with_keep_alive(Some(KEEP_ALIVE))
         .with_stream_window(STREAM_WINDOW)

@@ -17,6 +17,7 @@ use super::stream_out::StreamOut;
 use super::{endpoint, hex, limits, memory, path, size, transport};
 use crate::address::{Target, any};
 use crate::args::{self, Common};
+use crate::cipher::{self, Offer};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
 use crate::failure::{Failure, Result, failed};
@@ -44,12 +45,14 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let v6 = targets.iter().any(|target| target.addr.is_ipv6());
     let bind = common.bind.unwrap_or_else(|| any(v6));
-    with_driver(output, common.driver, bind, ReceiveJob { output, identity, ticket, targets, place, stop })
+    let job = ReceiveJob { output, identity, offer: common.suite, ticket, targets, place, stop };
+    with_driver(output, common.driver, bind, job)
 }
 
 struct ReceiveJob {
     output: Output,
     identity: Identity,
+    offer: Offer,
     ticket: Ticket,
     targets: Vec<Target>,
     place: Option<Place>,
@@ -60,7 +63,7 @@ impl Job for ReceiveJob {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, ticket, targets, place, stop } = self;
+        let Self { output, identity, offer, ticket, targets, place, stop } = self;
         let unparker = driver.unparker();
         let wake: Wake = Arc::new(move || {
             // A loop that cannot be woken ends its wait by itself.
@@ -73,7 +76,7 @@ impl Job for ReceiveJob {
         output.note(format_args!("fetching {} ({})", escape(&ticket.name), size::shown(ticket.size)));
         let now = driver.now();
         let peers = targets.iter().map(|target| target.addr);
-        let transport = path::dialling(transport(), peers, driver.caps().max_datagram);
+        let transport = path::dialling(transport(offer), peers, driver.caps().max_datagram);
         let limits = limits(targets.len() as u32);
         let endpoint = endpoint(identity, Policy::Set([].into()), limits, transport, now)?;
         let order = Order {
@@ -93,7 +96,7 @@ impl Job for ReceiveJob {
 }
 
 fn report(output: Output, picked: Picked, hash: &str, received: &Received) {
-    let Received { bytes, took, kept, peer, address } = received;
+    let Received { bytes, took, kept, peer, address, suite } = received;
     let speed = Speed::new(*bytes, *took, kept.fsync);
     let done = Done {
         bytes: *bytes,
@@ -107,9 +110,12 @@ fn report(output: Output, picked: Picked, hash: &str, received: &Received) {
         peer,
         address,
         peak_rss: memory::peak(),
+        suite,
+        crypto: cipher::LIBRARY,
     };
     if !output.json {
-        output.note(format_args!("{}, driver {}, verified", speed.text(*bytes), picked.name));
+        let (speed, cipher) = (speed.text(*bytes), cipher::described(suite));
+        output.note(format_args!("{speed}, driver {}, {cipher}, verified", picked.name));
     }
     match &kept.path {
         Some(path) => output.path_result(&done, path),

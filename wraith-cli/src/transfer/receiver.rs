@@ -5,6 +5,7 @@ mod link;
 use std::time::Duration;
 
 use wraith_drivers::{App, Clock, Turn};
+use wraith_proto::crypto::Suite;
 use wraith_proto::{CloseReason, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId};
 use wraith_transfer_proto::{Code, EndReason, FetchEvent, FetchId, FetchLimits, Fetcher, Request, Token};
 
@@ -13,6 +14,7 @@ use super::dialer::Dialer;
 use super::progress::Progress;
 use super::sink::{Kept, Sink, Wake};
 use super::watch::{GIVE_UP, Stall};
+use crate::cipher;
 use crate::drive::Task;
 use crate::failure::{Failure, Result, failed};
 use crate::output::Output;
@@ -43,6 +45,8 @@ pub(super) struct Received {
     pub(super) kept: Kept,
     pub(super) peer: String,
     pub(super) address: String,
+    /// The suite that protected the session.
+    pub(super) suite: &'static str,
 }
 
 /// Fetches one content.
@@ -130,8 +134,9 @@ impl Receiver {
             );
             return;
         };
-        self.output.detail(format_args!("session with {target}"));
-        self.link = Some(Link::new(session, target, stream, now));
+        let suite = view.suite().map_or("none", Suite::name);
+        self.output.detail(format_args!("session with {target}, {}", cipher::described(suite)));
+        self.link = Some(Link::new(session, target, suite, stream, now));
         self.fetcher.add_source(session);
         self.asked_at = self.clock.now();
         // The first request of a new source is always taken.
@@ -218,7 +223,8 @@ impl Receiver {
         // It is complete, and without a source there is nobody to tell.
         let _ = self.fetcher.confirm(self.fetch);
         let (peer, address) = self.link.as_ref().map(Link::names).unwrap_or_default();
-        self.outcome = Some(Ok(Received { bytes, took, kept, peer, address }));
+        let suite = self.link.as_ref().map_or("none", |link| link.suite);
+        self.outcome = Some(Ok(Received { bytes, took, kept, peer, address, suite }));
         self.leave_at = Some(now.saturating_add(ACKNOWLEDGEMENT));
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Done<'a> {
     pub(super) peer: &'a str,
     pub(super) address: &'a str,
     pub(super) peak_rss: Option<u64>,
+    pub(super) suite: &'a str,
+    pub(super) crypto: &'a str,
 }
 
 /// The end of a transfer as the sender sees it.

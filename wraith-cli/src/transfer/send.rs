@@ -16,6 +16,7 @@ use super::source::{FileSource, shown};
 use super::{endpoint, hex, limits, path, size, transport};
 use crate::address::{any, reachable};
 use crate::args::{self, Common};
+use crate::cipher::Offer;
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
 use crate::failure::{Result, failed};
@@ -50,13 +51,15 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     };
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
-    let job = SendJob { output, identity, to: args.to, keep: args.keep, name, source, tree, stop };
+    let (offer, to, keep) = (common.suite, args.to, args.keep);
+    let job = SendJob { output, identity, offer, to, keep, name, source, tree, stop };
     with_driver(output, common.driver, bind, job)
 }
 
 struct SendJob {
     output: Output,
     identity: Identity,
+    offer: Offer,
     to: Option<PeerId>,
     keep: bool,
     name: String,
@@ -69,7 +72,7 @@ impl Job for SendJob {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, to, keep, name, source, tree, stop } = self;
+        let Self { output, identity, offer, to, keep, name, source, tree, stop } = self;
         let local = driver.local_addr();
         let token: Token = random_token()?;
         let ticket = Ticket {
@@ -89,7 +92,7 @@ impl Job for SendJob {
             .add(tree, Kind::File, Access::Token(token))
             .map_err(|error| failed(format!("cannot serve the file: {error}")))?;
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
-        let transport = path::serving(transport(), local, driver.caps().max_datagram);
+        let transport = path::serving(transport(offer), local, driver.caps().max_datagram);
         let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, driver.now())?;
         let serving = Serving { provider, content, size: ticket.size, hash: hex(&ticket.hash), keep };
         announce(output, &ticket, &serving.hash, picked)?;

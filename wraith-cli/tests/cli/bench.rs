@@ -18,7 +18,7 @@ fn assert_consistent(event: &Value, packet_size: u32) {
     assert_eq!((&event["event"], &event["driver"]), (&"bench".into(), &"mio".into()));
     assert_eq!(event["packet_size"], packet_size);
     assert!(event["mode"].as_str().unwrap().starts_with("syscall"));
-    assert_eq!(event["suite"], RustCrypto.suites()[0].name());
+    assert_eq!(event["crypto"], if cfg!(feature = "accel") { "aws-lc" } else { "pure-rust" });
     let (packets, bytes) = (number(event, "received_packets"), number(event, "received_bytes"));
     assert!(packets > 0.0 && number(event, "lost") >= 0.0);
     let (seconds, gbps) = (number(event, "seconds"), number(event, "gbps"));
@@ -39,6 +39,8 @@ fn a_benchmark_counts_encrypted_datagrams_at_the_receiver_beside_the_bare_socket
     assert_eq!(events.len(), 1);
     let event = &events[0];
     assert_consistent(event, 1472);
+    // Nothing was asked for: what this processor is best at.
+    assert_eq!(event["suite"], RustCrypto.suites()[0].name());
     assert_eq!(event["kind"], "datagram");
     let seconds = number(event, "seconds");
     assert!(seconds > 0.5 && seconds < 5.0, "{event}");
@@ -78,6 +80,23 @@ fn a_listener_counts_for_a_benchmark_in_another_process() {
     assert_eq!((&event["bare_gbps"], &event["ratio_to_bare"]), (&Value::Null, &Value::Null));
     assert_eq!(listener.process.event("connected")["protocol"], "wraith-bench/1");
     assert_eq!(listener.process.event("closed")["code"], 0);
+}
+
+#[test]
+fn a_suite_that_is_asked_for_is_used() {
+    for (asked, used) in [("aes-256-gcm", "AES-256-GCM"), ("xchacha20-poly1305", "XChaCha20-Poly1305")] {
+        let bench = run(["bench", "--duration", "100ms", "--json", "--suite", asked]);
+        let event = &bench.json()[0];
+        assert_consistent(event, 1472);
+        assert_eq!(event["suite"], used);
+    }
+}
+
+#[test]
+fn without_a_common_suite_a_benchmark_is_refused() {
+    let listener = Listener::start_with("127.0.0.1", &["--suite", "aes-256-gcm"]);
+    let bench = run(["bench", "-q", "--connect", &listener.at("127.0.0.1"), "--suite", "xchacha20-poly1305"]);
+    assert!(bench.error(1).contains("refused the session: it offers something else"), "{}", bench.stderr);
 }
 
 #[test]

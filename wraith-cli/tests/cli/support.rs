@@ -137,7 +137,12 @@ pub(crate) struct Listener {
 impl Listener {
     /// Starts `listen --json` on `bind`.
     pub(crate) fn start(bind: &str) -> Self {
-        let process = Running::start(&mut program(["listen", "--json", "--bind", bind]));
+        Self::start_with(bind, &[])
+    }
+
+    /// Starts it with more arguments.
+    pub(crate) fn start_with(bind: &str, args: &[&str]) -> Self {
+        let process = Running::start(program(["listen", "--json", "--bind", bind]).args(args));
         let event = process.event("listening");
         let peer = event["peer"].as_str().unwrap().to_owned();
         let port = event["address"].as_str().unwrap().rsplit_once(':').unwrap().1.parse().unwrap();

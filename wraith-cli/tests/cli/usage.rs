@@ -16,6 +16,7 @@ fn wrong_usage_ends_with_code_2() {
         &["bench", "--duration", "soon"],
         &["listen", "--bind", "nowhere"],
         &["drivers", "--driver", "quick"],
+        &["listen", "--suite", "rot13"],
     ] {
         let done = run(args);
         assert_eq!((done.code, done.stdout.len()), (Some(2), 0), "{args:?}: {}", done.stderr);

@@ -13,6 +13,7 @@ fn the_demo_reports_a_verified_transfer_between_two_processes_and_leaves_nothing
         "demo".as_ref(),
         "--json".as_ref(),
         "--size=3MiB".as_ref(),
+        "--suite=xchacha20-poly1305".as_ref(),
         "--dir".as_ref(),
         scene.target.as_os_str(),
     ]);
@@ -20,6 +21,8 @@ fn the_demo_reports_a_verified_transfer_between_two_processes_and_leaves_nothing
     let done = end.json().pop().unwrap();
     assert_eq!((done["event"].as_str(), done["bytes"].as_u64()), (Some("done"), Some(3 << 20)));
     assert_eq!((done["verified"].as_bool(), done["driver"].as_str()), (Some(true), Some("mio")));
+    assert_eq!(done["suite"], "XChaCha20-Poly1305");
+    assert_eq!(done["crypto"], if cfg!(feature = "accel") { "aws-lc" } else { "pure-rust" });
     assert_eq!(done["hash"].as_str().unwrap().len(), 64);
     assert!(done["gbps"].as_f64().unwrap() > 0.0 && done["seconds"].as_f64().unwrap() > 0.0);
     let pids: Vec<_> = done["pids"].as_array().unwrap().iter().map(|pid| pid.as_u64().unwrap()).collect();

@@ -12,6 +12,8 @@ use crate::transfer::watch::Watch;
 pub(super) struct Link {
     pub(super) session: SessionHandle,
     pub(super) target: Target,
+    /// Name of the suite that protects it.
+    pub(super) suite: &'static str,
     pub(super) watch: Watch,
     /// Something came since the last turn.
     pub(super) moved: bool,
@@ -24,10 +26,17 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(session: SessionHandle, target: Target, stream: StreamId, now: Instant) -> Self {
+    pub(super) fn new(
+        session: SessionHandle,
+        target: Target,
+        suite: &'static str,
+        stream: StreamId,
+        now: Instant,
+    ) -> Self {
         Self {
             session,
             target,
+            suite,
             watch: Watch::new(now),
             moved: false,
             control: Control::new(stream),
