@@ -58,7 +58,7 @@ impl FromStr for Offer {
 
 /// A suite and the library that computes it, for people.
 pub(crate) fn described(suite: &str) -> String {
-    format!("{suite} by {LIBRARY}")
+    format!("{suite} ({LIBRARY})")
 }
 
 #[cfg(test)]

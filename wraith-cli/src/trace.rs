@@ -22,10 +22,10 @@ use crate::output::escape;
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Write a trace of the sessions, in qlog
-    #[arg(long, global = true, display_order = 107, value_name = "FILE")]
+    #[arg(long, global = true, display_order = 108, value_name = "FILE")]
     qlog: Option<PathBuf>,
     /// Write the secrets of the sessions: whoever has the file can read them
-    #[arg(long, global = true, display_order = 108, value_name = "FILE")]
+    #[arg(long, global = true, display_order = 109, value_name = "FILE")]
     keylog: Option<PathBuf>,
 }
 
