@@ -7,7 +7,7 @@ use std::time::Duration;
 use wraith_proto::crypto::{CryptoProvider, KeyMaterial, RustCrypto, Suite};
 use wraith_proto::trace::{Direction, LossCause, Metrics, Role, SessionIds, TraceEvent, Tracer};
 use wraith_proto::wire::{Frame, HandshakeKind, ProtectedPacket, apply_mask, is_handshake};
-use wraith_proto::{CloseReason, Dir, DropReason, Instant, SessionHandle};
+use wraith_proto::{CloseReason, Dir, DropReason, Instant, Policy, SessionHandle};
 use wraith_sim::{LEFT, LinkConfig, Pair, PairConfig, RIGHT, Side};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -450,4 +450,20 @@ fn dropped_datagrams_and_the_end_of_a_session_are_told() {
     pair.run_for(Duration::from_secs(1));
     left.with(|log| assert_eq!(log.closed, [CloseReason::Local]));
     right.with(|log| assert_eq!(log.closed, [CloseReason::Peer(7)]));
+}
+
+/// `PROTO §4.17`
+#[test]
+fn a_session_that_is_refused_for_want_of_room_has_its_end_told() {
+    let mut config = PairConfig::new(13);
+    config.right.policy = Policy::Set([].into());
+    config.right.limits.sessions = 1;
+    let (mut pair, _, right) = traced(config, Keeper::default);
+    pair.dial().unwrap();
+    pair.run_for(MS(100));
+    assert_eq!(pair.right.endpoint.sessions(), 0);
+    right.with(|log| {
+        assert_eq!((log.established.len(), &log.closed[..]), (1, &[CloseReason::Refused][..]));
+        assert_eq!(log.dropped[0].0, DropReason::Refused);
+    });
 }

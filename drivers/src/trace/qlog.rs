@@ -29,6 +29,8 @@ const FAREWELLS: usize = 64;
 pub struct Qlog<W: io::Write> {
     out: W,
     sessions: BTreeMap<SessionHandle, Traced>,
+    /// How many of them are over.
+    over: usize,
     acked: Acked,
     failed: bool,
 }
@@ -59,7 +61,7 @@ impl<W: io::Write> Qlog<W> {
 
     /// Writes to `out`, which has a header already.
     pub fn resumed(out: W) -> Self {
-        Self { out, sessions: BTreeMap::new(), acked: Acked::default(), failed: false }
+        Self { out, sessions: BTreeMap::new(), over: 0, acked: Acked::default(), failed: false }
     }
 
     /// Learns of a session by the first event that names it.
@@ -72,13 +74,14 @@ impl<W: io::Write> Qlog<W> {
             TraceEvent::Established(it) => (it.ids.initiator, Some(it.role)),
             _ => return,
         };
+        if self.over > FAREWELLS {
+            self.sessions.retain(|_, traced| !traced.closed);
+            self.over = 0;
+        }
         let group = hex(initiator);
         let traced = Traced { group, role, metrics: Metrics::default(), closed: false };
         let traced = self.sessions.entry(handle).or_insert(traced);
         traced.role = traced.role.or(role);
-        if self.sessions.values().filter(|traced| traced.closed).count() > FAREWELLS {
-            self.sessions.retain(|_, traced| !traced.closed);
-        }
     }
 
     fn write(&mut self, now: Instant, session: Option<SessionHandle>, event: &TraceEvent<'_>) {
@@ -115,6 +118,7 @@ impl<W: io::Write> Qlog<W> {
             TraceEvent::Closed { reason } => {
                 self.event(now, session, "quic:connection_closed", &ClosedData::from(*reason));
                 if let Some(traced) = session.and_then(|session| self.sessions.get_mut(&session)) {
+                    self.over += usize::from(!traced.closed);
                     traced.closed = true;
                 }
                 self.flush();

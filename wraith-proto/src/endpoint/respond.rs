@@ -12,7 +12,7 @@ use super::lifecycle::{End, Established};
 use super::{Endpoint, Route, canonical};
 use crate::config::{MIN_DATAGRAM, Policy};
 use crate::crypto::{Noise, PeerId, Role, verify_finish_mac};
-use crate::error::DropReason;
+use crate::error::{CloseReason, DropReason};
 use crate::event::Outcome;
 use crate::meta::{Ecn, RxMeta};
 use crate::session::{Control, EventBits, Path, Phase};
@@ -234,6 +234,7 @@ impl Endpoint {
             // Still in phase Handshaking: the application never hears of it (`PROTO §4.17`).
             if self.sessions.len() * 2 > self.sessions.capacity() {
                 // Whoever is not welcome gets no room where room is scarce, not even to be told so.
+                self.trace_closed(index, CloseReason::Refused);
                 self.free(index);
             } else {
                 self.end(index, End::refused());
