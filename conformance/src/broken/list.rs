@@ -116,6 +116,8 @@ fn others<H: Harness>() -> Vec<Specimen<H::Driver>> {
         WakesLate: "park/a_deadline_is_met_closely", "park/a_deadline_that_has_passed_ends_a_park_at_once";
         SleepsOverTraffic: "park/what_has_arrived_ends_a_park", "park/what_arrives_ends_a_park",
             "park/a_spent_budget_ends_the_next_park", "park/room_ends_a_park", "park/no_wake_up_is_lost";
+        NoticesLate: "park/what_has_arrived_ends_a_park", "park/what_arrives_ends_a_park", "park/room_ends_a_park",
+            "park/no_wake_up_is_lost";
         LosesUnparks: "park/an_unpark_ends_the_running_park", "park/no_wake_up_is_lost";
         RepeatsUnparks: "park/an_unpark_ends_the_next_park_once";
         ForgetsUnparkBesideTraffic: "park/an_unpark_beside_traffic_is_reported";

@@ -59,6 +59,25 @@ impl<D: Driver> Fault<D> for SleepsOverTraffic {
     }
 }
 
+/// Notices what arrives only at the deadline.
+#[derive(Debug, Default)]
+pub struct NoticesLate;
+
+impl<D: Driver> Fault<D> for NoticesLate {
+    fn park(&mut self, inner: &mut D, until: Option<Instant>) -> io::Result<Wake>
+    where
+        D: Park,
+    {
+        loop {
+            let wake = inner.park(until)?;
+            if wake != Wake::Traffic || until.is_none_or(|until| inner.now() >= until) {
+                return Ok(wake);
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
 /// Sleeps over unparks.
 #[derive(Debug, Default)]
 pub struct LosesUnparks;

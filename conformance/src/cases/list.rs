@@ -36,7 +36,7 @@ macro_rules! __driver_cases {
                 more_than_a_batch_crosses: "DRV §3.10", Level::Must;
                 committed_bytes_do_not_change: "DRV §3.11", Level::Must;
                 an_unsendable_datagram_goes_alone: "DRV §3.12", Level::Must;
-                a_datagram_that_is_too_long_is_dropped: "DRV §3.12", Level::Must;
+                a_datagram_that_is_too_long_is_dropped: "DRV §3.12 and §4.2", Level::Must;
                 a_full_network_holds_datagrams_back: "DRV §3.13", Level::Must;
                 a_chosen_source_is_used: "DRV §3.14", Level::IfClaimed(Claim::LocalIp);
                 a_foreign_source_is_never_replaced: "DRV §3.14", Level::IfClaimed(Claim::LocalIp);

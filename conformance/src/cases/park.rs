@@ -342,6 +342,7 @@ fn must_wake<D: Park>(end: &mut End<D>, expected: Wake, what: &str) -> Outcome {
         park_until_something(end, until)?
     };
     ensure_eq!(wake, expected, "end of {what}");
+    ensure!(end.driver.now() < until, "{what} ended with its deadline, {:?} later", end.patience);
     Ok(())
 }
 
@@ -357,7 +358,8 @@ fn receive_parked<D: Park>(end: &mut End<D>, count: usize) -> Outcome {
         }
         if !report.budget_hit {
             let wake = end.driver.park(Some(until))?;
-            ensure!(wake != Wake::Deadline, "a park slept over a datagram: {got} of {count} received");
+            let slept = wake == Wake::Deadline || end.driver.now() >= until;
+            ensure!(!slept, "a park slept over a datagram: {got} of {count} received");
         }
     }
 }

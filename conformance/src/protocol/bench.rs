@@ -158,6 +158,13 @@ impl<'a> Bench<'a> {
         Ok(answers)
     }
 
+    /// Forgets what came so far.
+    pub(crate) fn forget(&mut self) -> Outcome {
+        while self.next_raw(Duration::ZERO)?.is_some() {}
+        self.seen.clear();
+        Ok(())
+    }
+
     /// Sends datagrams that have to be dropped: nobody answers, and if the subject counts, each counts (`PROTO §1.3`).
     pub(crate) fn dropped(&mut self, datagrams: &[Vec<u8>], what: &str) -> Outcome {
         // So few at a time that a socket holds them.

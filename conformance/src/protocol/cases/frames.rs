@@ -135,6 +135,26 @@ pub(super) fn a_gap_is_acknowledged_at_once(bench: &mut Bench<'_>) -> Outcome {
     bench.end(talk)
 }
 
+pub(super) fn no_more_than_64_packets_share_an_ack(bench: &mut Bench<'_>) -> Outcome {
+    let mut talk = bench.session()?;
+    bench.rest(&mut talk)?;
+    for _ in 0..20 {
+        let mut numbers = Vec::new();
+        for _ in 0..64 {
+            numbers.push(bench.say(&mut talk, &[Frame::Ping], &[])?);
+            if numbers.len() % 16 == 0 {
+                // So few at a time that a socket holds them.
+                bench.settle()?;
+            }
+        }
+        while bench.hear(&mut talk, Duration::ZERO)?.is_some() {}
+        let acked = numbers.iter().any(|number| talk.is_acked(*number));
+        ensure!(acked, "§8.4: 64 packets have come, and no ACK of any");
+    }
+    bench.alive(&mut talk)?;
+    bench.end(talk)
+}
+
 pub(super) fn an_ack_has_at_most_64_ranges_and_the_newest(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;

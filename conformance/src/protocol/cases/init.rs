@@ -12,6 +12,7 @@ use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::{AES_256_GCM, Answer, Dial, KeyPair, XCHACHA20_POLY1305, points};
 use crate::protocol::bench::{Bench, describe};
 use crate::protocol::subject::Door;
+use crate::protocol::talk::Talk;
 
 pub(super) fn an_init_is_answered(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
@@ -83,11 +84,43 @@ pub(super) fn an_init_with_another_payload_is_another_handshake(bench: &mut Benc
     // Either may be the genuine one.
     for met in [one, other] {
         let (finish, channel) = met.finish()?;
-        let mut talk = crate::protocol::talk::Talk::new(channel, &profile);
+        let mut talk = Talk::new(channel, &profile);
         bench.confirm(&finish, &mut talk)?;
         bench.end(talk)?;
     }
     Ok(())
+}
+
+/// Nobody can tell which copy is genuine, so that each may get an answer; the genuine one leads to a session.
+pub(super) fn an_altered_init_does_not_stop_the_genuine_one(bench: &mut Bench<'_>) -> Outcome {
+    let dial = bench.dial()?;
+    let len = dial.init().len();
+    for at in (0..INIT_MESSAGE_OFFSET + 48).chain((INIT_MESSAGE_OFFSET + 48..len).step_by(53)) {
+        bench.pause()?;
+        let mut copy = dial.init().to_vec();
+        copy[at] ^= 1 << (at % 8);
+        bench.send(&copy)?;
+    }
+    bench.settle()?;
+    // Copies may have been answered, by RESPONSE, COOKIE or VERSIONS: none of that is for this dial.
+    bench.forget()?;
+    let end = bench.now() + bench.patience;
+    let mut init = dial.init().to_vec();
+    while bench.now() < end {
+        bench.send(&init)?;
+        let until = bench.now() + Duration::from_millis(250);
+        while let Some((_, answer)) = bench.next_raw(until.saturating_sub(bench.now()))? {
+            if let Ok(packet) = CookiePacket::parse(&answer) {
+                init = dial.init_with(packet.cookie());
+            } else if let Ok(Answer::Met(met)) = dial.read(&answer) {
+                let (finish, channel) = met.finish()?;
+                let mut talk = Talk::new(channel, &bench.profile);
+                bench.confirm(&finish, &mut talk)?;
+                return bench.end(talk);
+            }
+        }
+    }
+    Err(Verdict::Fail("§4.3: the genuine INIT leads to no session behind altered copies".to_owned()))
 }
 
 pub(super) fn an_init_that_is_cut_off_is_dropped(bench: &mut Bench<'_>) -> Outcome {
@@ -298,7 +331,7 @@ pub(super) fn an_initiator_may_come_down_from_another_version(bench: &mut Bench<
         finish.set(list, parameters.get(list).unwrap_or_default());
     }
     let (finish, channel) = met.finish_with(&finish)?;
-    let mut talk = crate::protocol::talk::Talk::new(channel, &profile);
+    let mut talk = Talk::new(channel, &profile);
     bench.confirm(&finish, &mut talk)?;
     bench.end(talk)
 }

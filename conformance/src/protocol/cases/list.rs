@@ -12,6 +12,7 @@ macro_rules! __protocol_cases {
                 a_response_is_repeated_by_timer_within_three_times_the_bytes: "PROTO §4.10, §4.11", Answers, Usual;
                 an_init_from_another_address_is_another_handshake: "PROTO §4.12", Answers, Usual;
                 an_init_with_another_payload_is_another_handshake: "PROTO §4.12", Answers, Usual;
+                an_altered_init_does_not_stop_the_genuine_one: "PROTO §4.3, §4.12", Answers, Usual;
                 an_init_that_is_cut_off_is_dropped: "PROTO §2.5, §4.3", Answers, Usual;
                 an_init_with_wrong_lengths_is_dropped: "PROTO §2.4", Answers, Usual;
                 an_init_with_a_destination_is_dropped: "PROTO §2.8", Answers, Usual;
@@ -69,6 +70,7 @@ macro_rules! __protocol_cases {
                 an_ack_comes_within_the_delay: "PROTO §8.3", Answers, Usual;
                 two_packets_are_acknowledged_at_once: "PROTO §8.4", Answers, Usual;
                 a_gap_is_acknowledged_at_once: "PROTO §8.4", Answers, Usual;
+                no_more_than_64_packets_share_an_ack: "PROTO §8.4", Answers, Usual;
                 an_ack_has_at_most_64_ranges_and_the_newest: "PROTO §8.5, §6.4", Answers, Usual;
                 retired_ids_are_replaced: "PROTO §6.6, §5.11", Answers, Usual;
                 ids_below_retire_prior_to_are_retired: "PROTO §6.6", Answers, Usual;

@@ -112,10 +112,9 @@ pub(super) fn the_subject_keeps_to_its_epoch_until_the_peer_has_its_share(bench:
             "§5.16: without an acknowledgement of its share, the subject sends in epoch"
         );
     }
-    let ack = talk.ack();
-    let (number, packet) = talk.seal_after(&ack, &[Frame::Ping]);
-    bench.send(&packet)?;
-    bench.acknowledged(&mut talk, number)?;
+    // Now everything is, repetitions on their way as well.
+    bench.rest(&mut talk)?;
+    bench.alive(&mut talk)?;
     ensure_eq!(talk.epoch, epoch, "§5.16: with its share acknowledged, the subject sends in epoch");
     go_on(bench, &mut talk, epoch)?;
     bench.end(talk)
