@@ -11,7 +11,13 @@ use super::Identity;
 /// not repeat values that have to differ.
 pub(crate) struct Rng {
     stream: OutputReader,
+    /// One block of the stream: each read of it costs a compression, however short it is.
+    block: [u8; BLOCK],
+    /// Bytes of the block that were given out.
+    used: usize,
 }
+
+const BLOCK: usize = 64;
 
 impl Rng {
     pub(crate) fn new(seed: &[u8; 32], identity: &Identity, shard: u8) -> Self {
@@ -19,12 +25,26 @@ impl Rng {
         hasher.update(seed).update(identity.seed()).update(&[shard]);
         let stream = hasher.finalize_xof();
         hasher.zeroize();
-        Self { stream }
+        Self { stream, block: [0; BLOCK], used: BLOCK }
     }
 
     /// Fills `out` with the next bytes.
     pub(crate) fn fill(&mut self, out: &mut [u8]) {
-        self.stream.fill(out);
+        let mut rest = out;
+        while !rest.is_empty() {
+            if self.used == BLOCK {
+                self.stream.fill(&mut self.block);
+                self.used = 0;
+            }
+            let ready = &mut self.block[self.used..];
+            let len = ready.len().min(rest.len());
+            let (now, later) = rest.split_at_mut(len);
+            now.copy_from_slice(&ready[..len]);
+            // What was given out may be a secret.
+            ready[..len].fill(0);
+            self.used += len;
+            rest = later;
+        }
     }
 
     /// The next `N` bytes.
@@ -59,6 +79,7 @@ impl Rng {
 impl Drop for Rng {
     fn drop(&mut self) {
         self.stream.zeroize();
+        self.block.zeroize();
     }
 }
 
