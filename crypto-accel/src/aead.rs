@@ -29,8 +29,11 @@ impl Key {
     /// ChaCha20-Poly1305 under the key that `HChaCha20` makes of the fixed 16 bytes of the nonce.
     pub(crate) fn xchacha20_poly1305(material: &KeyMaterial) -> Self {
         let subkey = hchacha::<R20>((&material.key).into(), (&material.prefix).into());
-        let subkey = Zeroizing::new(<[u8; 32]>::from(subkey));
-        let cipher = cipher(&CHACHA20_POLY1305, &subkey);
+        Self::chacha20_poly1305(&Zeroizing::new(subkey.into()))
+    }
+
+    pub(crate) fn chacha20_poly1305(key: &[u8; 32]) -> Self {
+        let cipher = cipher(&CHACHA20_POLY1305, key);
         Self { cipher, iv: Zeroizing::new([0; 12]), number: u64::to_le_bytes, least_borrowed: 4096 }
     }
 

@@ -1,4 +1,4 @@
-//! Accelerated cryptography for WRAITH: packet protection and X25519 from [AWS-LC](https://github.com/aws/aws-lc), which
+//! Accelerated cryptography for WRAITH: packet protection, X25519 and the cipher of handshakes from [AWS-LC](https://github.com/aws/aws-lc), which
 //! picks the instructions of the processor at run time.
 //!
 //! [`Accel`] gives the same bytes as the core's pure-Rust provider, so either end may use either:
@@ -19,6 +19,7 @@
 mod aead;
 mod x25519;
 
+use crrl::ed25519::Point;
 use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite, X25519Key};
 
 /// Both suites, header protection and X25519 from AWS-LC; the suite that is faster on this processor first.
@@ -45,6 +46,18 @@ impl CryptoProvider for Accel {
             Suite::Aes256Gcm => Box::new(aead::AesHeaderKey::new(key)),
             other => panic!("{other:?} was not offered"),
         }
+    }
+
+    fn noise_key(&self, key: &[u8; 32]) -> Box<dyn PacketKey> {
+        Box::new(aead::Key::chacha20_poly1305(key))
+    }
+
+    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
+        // Half of a multiplication by the group order: Pornin, "Point-Halving and Subgroup Membership in Twisted Edwards
+        // Curves". Of the points of small order, the neutral element alone is in the subgroup.
+        let point = Point::decode(public)?;
+        let good = point.is_in_subgroup() != 0 && point.isneutral() == 0;
+        good.then(|| point.to_montgomery_u().encode())
     }
 
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {

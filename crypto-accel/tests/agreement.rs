@@ -1,5 +1,7 @@
 //! Both providers are one: the same bytes from either, for anything.
 
+use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
+use curve25519_dalek::scalar::Scalar;
 use proptest::prelude::*;
 use wraith_crypto_accel::Accel;
 use wraith_proto::crypto::{BadTag, CryptoProvider, KeyMaterial, PacketKey, RustCrypto, Suite, TAG_LEN};
@@ -52,6 +54,32 @@ fn assert_one(suite: Suite, material: ([u8; 32], [u8; 16]), number: u64, header:
         let mut packet = sealed.clone();
         assert_eq!(key.open_in_place(number, header, &mut packet), Ok(plaintext.len()));
         assert_eq!(packet[..plaintext.len()], *plaintext);
+    }
+}
+
+proptest! {
+    /// `PROTO §3.2`: points of any order, and bytes that may be no point.
+    #[test]
+    fn both_find_the_same_peers(bytes: [u8; 32], torsion in 0..8_usize) {
+        let free = ED25519_BASEPOINT_POINT * Scalar::from_bytes_mod_order(bytes);
+        for point in [free, free + EIGHT_TORSION[torsion], EIGHT_TORSION[torsion]] {
+            let public = point.compress().to_bytes();
+            let form = (point.is_torsion_free() && !point.is_small_order()).then(|| point.to_montgomery().to_bytes());
+            assert_eq!([Accel.static_public(&public), RustCrypto.static_public(&public)], [form; 2]);
+        }
+        assert_eq!(Accel.static_public(&bytes), RustCrypto.static_public(&bytes));
+    }
+}
+
+/// Encodings that no point has: `y` from the prime to 2^255 - 1 with either sign, and a sign where `x` is 0.
+#[test]
+fn neither_accepts_another_encoding() {
+    let mut encodings = vec![[1, 0, 0x80], [0xec, 0xff, 0xff]];
+    encodings.extend((0xed..=0xff).flat_map(|low| [[low, 0xff, 0x7f], [low, 0xff, 0xff]]));
+    for [low, rest, top] in encodings {
+        let mut public = [rest; 32];
+        (public[0], public[31]) = (low, top);
+        assert_eq!([Accel.static_public(&public), RustCrypto.static_public(&public)], [None; 2]);
     }
 }
 

@@ -44,7 +44,6 @@ impl FromStr for Target {
         let (id, addr) =
             text.split_once('@').ok_or("expected PEER@ip:port, as `wraith-cli listen` prints it")?;
         let id: PeerId = id.parse().map_err(|error| format!("{error}: copy it again from the peer"))?;
-        id.validate().map_err(|error| format!("{error}: copy it again from the peer"))?;
         let addr: SocketAddr = addr
             .parse()
             .map_err(|_| format!("'{addr}' is not an address: write ip:port, or [ip]:port for IPv6"))?;

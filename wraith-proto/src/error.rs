@@ -69,8 +69,6 @@ errors! {
         TableFull => "no free session or handshake slot",
         /// The address cannot be a peer: port 0, unspecified, multicast or broadcast.
         NoRoute => "the address cannot be a peer",
-        /// The pinned identity is not an acceptable public key.
-        BadPeerId => "the peer id is not an acceptable public key",
     }
     /// Why a session call was refused.
     SessionError {

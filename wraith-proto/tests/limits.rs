@@ -6,8 +6,8 @@ use bytes::Bytes;
 use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite, X25519Key};
 use wraith_proto::{
     Budget, Config, ConfigError, ConnectError, DatagramError, Deadline, Dir, DropReason, Ecn, Endpoint,
-    Event, Identity, Instant, Limits, NoSource, OneShot, OpenError, Outcome, Peer, PeerId, Progress, RxMeta,
-    Shard, Transport, TxStatus, Via,
+    Event, Identity, Instant, Limits, NoSource, OneShot, OpenError, Outcome, Peer, Progress, RxMeta, Shard,
+    Transport, TxStatus, Via,
 };
 use wraith_sim::{LEFT, LinkConfig, Pair, PairConfig, RIGHT, Side, Transparent, Verdict};
 
@@ -132,24 +132,18 @@ fn suites_are_those_of_the_provider_and_each_is_listed_once() {
 }
 
 #[test]
-fn an_address_or_an_identity_that_cannot_be_a_peer_is_refused() {
+fn an_address_that_cannot_be_a_peer_is_refused() {
     let mut endpoint = Endpoint::new(config(), [1; 32], NOW).unwrap();
-    let mut dial = |addr: &str, id| {
-        let peer = Peer { addr: addr.parse().unwrap(), id };
+    let mut dial = |addr: &str| {
+        let peer = Peer { addr: addr.parse().unwrap(), id: None };
         endpoint.connect(NOW, peer, Via::default()).map(drop)
     };
     for addr in
         ["192.0.2.1:0", "0.0.0.0:4433", "[::]:4433", "224.0.0.1:4433", "[ff02::1]:4433", "255.255.255.255:1"]
     {
-        assert_eq!(dial(addr, None), Err(ConnectError::NoRoute), "{addr}");
+        assert_eq!(dial(addr), Err(ConnectError::NoRoute), "{addr}");
     }
-    // 2 is the y-coordinate of no point; 1 is that of the neutral element.
-    for first in [2, 1] {
-        let mut id = [0; 32];
-        id[0] = first;
-        assert_eq!(dial("192.0.2.1:4433", Some(PeerId(id))), Err(ConnectError::BadPeerId));
-    }
-    assert_eq!(dial("192.0.2.1:4433", None), Ok(()));
+    assert_eq!(dial("192.0.2.1:4433"), Ok(()));
     assert_eq!(endpoint.sessions(), 1);
 }
 

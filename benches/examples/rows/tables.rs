@@ -31,7 +31,7 @@ pub(crate) fn handshake(results: &Results) -> Table {
     let mut table = Table::new("A handshake, both ends", &columns);
     let parts = [
         ("X25519: 2 key pairs, 6 agreements", "dh_operations"),
-        ("peer ids checked, 2 times", "peer_id_checks"),
+        ("a peer id checked", "peer_id_check"),
         ("Noise: BLAKE2s and ChaCha20-Poly1305", "noise_hashing"),
         ("key schedule: BLAKE3", "key_schedule"),
         ("packet keys expanded", "packet_keys"),

@@ -56,7 +56,7 @@ fn the_core_answers_a_dial_and_exchanges_datagrams() {
     assert_eq!(deliver(&mut core, dial.init()).0, Outcome::Handshaking);
     let response = transmit(&mut core).pop().unwrap();
     let Answer::Met(met) = dial.read(&response).unwrap() else { panic!("refused") };
-    assert_eq!(met.theirs().peer, core.config().identity.peer_id().0);
+    assert_eq!(met.theirs().peer, *core.config().identity.peer_id().as_bytes());
     let (mut finish, mut channel) = met.finish().unwrap();
     finish.extend(channel.seal(&[Frame::Datagram { len: 5 }], b"hello"));
     let (outcome, datagrams) = deliver(&mut core, &finish);
@@ -81,7 +81,7 @@ fn the_core_answers_a_dial_and_exchanges_datagrams() {
 fn the_core_dials_and_exchanges_datagrams() {
     let mut core = core_endpoint();
     let profile = profile();
-    let peer = Peer { addr: ADDR.parse().unwrap(), id: Some(PeerId(profile.identity.id)) };
+    let peer = Peer { addr: ADDR.parse().unwrap(), id: PeerId::from_bytes(profile.identity.id).ok() };
     let session = core.connect(NOW, peer, Via(0)).unwrap();
     let init = transmit(&mut core).pop().unwrap();
     let reception = Reception::new(&profile, &init).unwrap();
@@ -90,7 +90,7 @@ fn the_core_dials_and_exchanges_datagrams() {
     core.session(session).unwrap().send_datagram(Bytes::from_static(b"hello")).unwrap();
     let sent = transmit(&mut core);
     let (mut channel, behind) = response.read(&sent[0]).unwrap();
-    assert_eq!(channel.theirs().peer, core.config().identity.peer_id().0);
+    assert_eq!(channel.theirs().peer, *core.config().identity.peer_id().as_bytes());
     let opened = channel.open(behind).unwrap();
     assert!(opened.frames().unwrap().contains(&(Frame::Datagram { len: 5 }, b"hello")));
     let (outcome, datagrams) = deliver(&mut core, &channel.seal(&[Frame::Datagram { len: 5 }], b"world"));
@@ -103,8 +103,8 @@ fn the_text_of_a_peer_id_is_that_of_the_core() {
     for seed in 0..20 {
         let identity = Identity::from_seed(&[seed; 32]);
         let core = CoreIdentity::from_seed([seed; 32]).peer_id();
-        assert_eq!((identity.id, peer_id_text(&identity.id)), (core.0, core.to_string()));
+        assert_eq!((identity.id, peer_id_text(&identity.id)), (*core.as_bytes(), core.to_string()));
         assert_eq!(x25519_form(&identity.id), Ok(identity.keys.public));
-        assert_eq!(core.validate(), Ok(identity.keys.public));
+        assert_eq!(core.static_public(), identity.keys.public);
     }
 }

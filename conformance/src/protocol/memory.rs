@@ -100,7 +100,7 @@ impl CoreSubject {
 
 impl Subject for CoreSubject {
     fn peer_id(&self) -> Option<[u8; 32]> {
-        Some(self.endpoint.config().identity.peer_id().0)
+        Some(*self.endpoint.config().identity.peer_id().as_bytes())
     }
 
     fn send(&mut self, from: Door, datagram: &[u8]) -> io::Result<()> {
@@ -162,7 +162,8 @@ impl Subject for CoreSubject {
     }
 
     fn dial(&mut self, peer: &[u8; 32]) -> Result<(), Verdict> {
-        let peer = Peer { addr: FRONT, id: Some(PeerId(*peer)) };
+        let id = PeerId::from_bytes(*peer).map_err(|error| Verdict::Fail(error.to_string()))?;
+        let peer = Peer { addr: FRONT, id: Some(id) };
         let session = self.endpoint.connect(self.now, peer, Via(0));
         self.session = Some(session.map_err(|error| Verdict::Fail(format!("it does not dial: {error}")))?);
         self.turn();

@@ -49,7 +49,7 @@ wraith-conformance peer --dial 'wraith-cli ping -c 1000 {}' for the side that di
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Core,
-    Answers([u8; 32], SocketAddr),
+    Answers(PeerId, SocketAddr),
 }
 
 /// A command and its arguments.
@@ -106,7 +106,7 @@ impl Peer {
     fn target(&self) -> Box<dyn Target> {
         let answers = match self.subject {
             Some(Subject::Core) => return Box::new(Core),
-            Some(Subject::Answers(peer, addr)) => Some((peer, addr)),
+            Some(Subject::Answers(peer, addr)) => Some((*peer.as_bytes(), addr)),
             None => None,
         };
         let dials = self.dial.as_ref().map(|words| words.0.clone());
@@ -135,7 +135,7 @@ impl Peer {
     fn repeat(&self, case: &Case, options: &Options) -> String {
         let subject = match (case.side, self.subject) {
             (_, Some(Subject::Core)) => "core".to_owned(),
-            (Side::Answers, Some(Subject::Answers(peer, addr))) => format!("{}@{addr}", PeerId(peer)),
+            (Side::Answers, Some(Subject::Answers(peer, addr))) => format!("{peer}@{addr}"),
             _ => {
                 let words = self.dial.as_ref().map(|words| words.0.join(" ")).unwrap_or_default();
                 format!("--dial '{words}'")
@@ -170,10 +170,9 @@ fn subject(text: &str) -> Result<Subject, String> {
     }
     let (id, addr) = text.split_once('@').ok_or("expected PEER@ip:port, or core")?;
     let id: PeerId = id.parse().map_err(|error| format!("{error}"))?;
-    id.validate().map_err(|error| error.to_string())?;
     let addr =
         addr.parse().map_err(|_| format!("'{addr}' is not an address: write ip:port, or [ip]:port"))?;
-    Ok(Subject::Answers(id.0, addr))
+    Ok(Subject::Answers(id, addr))
 }
 
 fn command(text: &str) -> Result<Words, &'static str> {

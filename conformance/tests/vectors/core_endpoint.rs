@@ -156,7 +156,7 @@ fn session(spy: &Spy, suite: u16, dials: bool) -> (Core, SessionHandle, Channel)
     profile.suites = vec![suite];
     let (id, ephemeral) = (ConnectionId([3; 8]), KeyPair::new([4; 32]));
     let (session, mut channel) = if dials {
-        let peer = Peer { addr: ADDR, id: Some(PeerId(profile.identity.id)) };
+        let peer = Peer { addr: ADDR, id: PeerId::from_bytes(profile.identity.id).ok() };
         let session = core.endpoint.connect(core.now, peer, Via(0)).unwrap();
         let init = core.of_kind(HandshakeKind::Init);
         let response = Reception::new(&profile, &init).unwrap().respond(id, ephemeral).unwrap();

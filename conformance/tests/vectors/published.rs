@@ -95,7 +95,7 @@ fn a_peer_id_is_the_public_key_of_rfc_8032() {
     for vector in of("Ed25519 public key") {
         let (seed, id): ([u8; 32], _) = (array(&vector["given"]["seed"]), array(&vector["gives"]["peer_id"]));
         assert_eq!(Identity::from_seed(&seed).id, id);
-        assert_eq!(CoreIdentity::from_seed(seed).peer_id().0, id);
+        assert_eq!(*CoreIdentity::from_seed(seed).peer_id().as_bytes(), id);
     }
 }
 

@@ -57,7 +57,7 @@ impl Ticket {
         put_varint(&mut bytes, self.size);
         bytes.push(self.name.len() as u8);
         bytes.extend_from_slice(self.name.as_bytes());
-        bytes.extend_from_slice(&self.peer.0);
+        bytes.extend_from_slice(self.peer.as_bytes());
         bytes.extend_from_slice(&self.token);
         bytes.push(self.addresses.len() as u8);
         for address in &self.addresses {
@@ -92,7 +92,7 @@ impl Ticket {
         let size = body.varint()?;
         let len = body.u8()?;
         let name = core::str::from_utf8(body.take(usize::from(len))?).map_err(|_| TicketError::Name)?;
-        let peer = PeerId(*body.array()?);
+        let peer = PeerId::from_bytes(*body.array()?).map_err(|_| TicketError::Peer)?;
         let token = *body.array()?;
         let count = usize::from(body.u8()?);
         if count > MAX_ADDRESSES {
@@ -110,7 +110,6 @@ impl Ticket {
         if self.size > MAX_SIZE {
             return Err(TicketError::Size);
         }
-        self.peer.validate().map_err(|_| TicketError::Peer)?;
         check_name_for(&self.name, NameRules::Wire).map_err(|_| TicketError::Name)?;
         if self.addresses.len() > MAX_ADDRESSES {
             return Err(TicketError::TooManyAddresses);

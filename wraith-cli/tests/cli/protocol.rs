@@ -20,8 +20,11 @@ impl Processes {
         let peer: PeerId = listener.peer.parse().unwrap();
         let addr = format!("127.0.0.1:{}", listener.port).parse().unwrap();
         let dials = [env!("CARGO_BIN_EXE_wraith-cli"), "ping", "-q", "-c", "1000", "{}"].map(str::to_owned);
-        let target =
-            Live { answers: Some((peer.0, addr)), dials: Some(dials.into()), protocol: PROTOCOL.to_vec() };
+        let target = Live {
+            answers: Some((*peer.as_bytes(), addr)),
+            dials: Some(dials.into()),
+            protocol: PROTOCOL.to_vec(),
+        };
         Self { target, _listener: listener }
     }
 }

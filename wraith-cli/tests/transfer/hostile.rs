@@ -206,7 +206,7 @@ fn ticket_named(name: &[u8]) -> String {
     bytes.push(5);
     bytes.push(name.len() as u8);
     bytes.extend(name);
-    bytes.extend(Identity::from_seed([3; 32]).peer_id().0);
+    bytes.extend(Identity::from_seed([3; 32]).peer_id().as_bytes());
     bytes.extend([9; 16]);
     bytes.extend([1, 4, 127, 0, 0, 1, 0, 9]);
     let sum = blake3::derive_key("WRAITH v1 ticket checksum", &bytes);

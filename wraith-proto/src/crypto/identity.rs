@@ -9,6 +9,8 @@ use curve25519_dalek::traits::IsIdentity;
 use ed25519_dalek::SigningKey;
 use zeroize::Zeroizing;
 
+use super::CryptoProvider;
+
 /// Characters of a [`PeerId`] in text: 256 bits, 5 in each, the last 4 spare.
 const TEXT_LEN: usize = 52;
 
@@ -44,12 +46,6 @@ impl Identity {
     pub(crate) fn static_secret(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(clamp_integer(SigningKey::from_bytes(&self.seed).to_scalar_bytes()))
     }
-
-    /// The public half of the Noise static key.
-    #[cfg(test)]
-    pub(crate) fn static_public(&self) -> [u8; 32] {
-        SigningKey::from_bytes(&self.seed).verifying_key().to_montgomery().to_bytes()
-    }
 }
 
 impl fmt::Debug for Identity {
@@ -58,32 +54,39 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The name of a peer: its Ed25519 public key.
+/// The name of a peer: its Ed25519 public key, which was checked (`PROTO §3.2`).
 ///
-/// Its text is 52 characters of lower-case base32 without padding. Any 32 bytes can be held; only those that
-/// [`validate`](Self::validate) accepts are a peer.
+/// Its text is 52 characters of lower-case base32 without padding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerId(pub [u8; 32]);
+pub struct PeerId([u8; 32]);
 
 impl PeerId {
-    /// Checks that it is an acceptable public key (`PROTO §3.2`) and returns its X25519 form. Costs about two
-    /// thirds of X25519.
+    /// The peer of this public key. Costs about two thirds of X25519.
     ///
-    /// Without this check one secret could appear under 16 names, and anybody could be one of the 8 peers
+    /// Without the check one secret could appear under 16 names, and anybody could be one of the 8 peers
     /// whose Diffie-Hellman results are all zero.
     ///
     /// # Errors
     /// [`BadPeerId`] unless it is the canonical encoding of a torsion-free point that is not of small order.
-    pub fn validate(&self) -> Result<[u8; 32], BadPeerId> {
-        let point =
-            CompressedEdwardsY(self.0).decompress().filter(|_| is_canonical(self.0)).ok_or(BadPeerId)?;
-        // Free of torsion: the group order less one negates it. Of the points of small order only the neutral element
-        // is. A public key has nothing to hide from the clock.
-        let negated = EdwardsPoint::vartime_double_scalar_mul_basepoint(&-Scalar::ONE, &point, &Scalar::ZERO);
-        if negated != -point || point.is_identity() {
-            return Err(BadPeerId);
-        }
-        Ok(point.to_montgomery().to_bytes())
+    pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, BadPeerId> {
+        checked_static_public(&bytes).map(|_| Self(bytes)).ok_or(BadPeerId)
+    }
+
+    /// The peer of this public key if `crypto` finds it acceptable, and its [`static_public`](Self::static_public).
+    pub(crate) fn checked_by(crypto: &dyn CryptoProvider, public: &[u8; 32]) -> Option<(Self, [u8; 32])> {
+        crypto.static_public(public).map(|key| (Self(*public), key))
+    }
+
+    /// The public key.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The X25519 form of the public key, which is the peer's Noise static key (`PROTO §3.1`).
+    pub fn static_public(&self) -> [u8; 32] {
+        // Every PeerId is a point.
+        let point = CompressedEdwardsY(self.0).decompress();
+        point.map(|point| point.to_montgomery().to_bytes()).unwrap_or_default()
     }
 }
 
@@ -103,14 +106,13 @@ impl fmt::Debug for PeerId {
 impl FromStr for PeerId {
     type Err = PeerIdError;
 
-    /// Reads the text form and nothing else; the key itself is not checked.
     fn from_str(text: &str) -> Result<Self, PeerIdError> {
         let text = text.as_bytes().try_into().map_err(|_| PeerIdError::Length)?;
-        decode(text).map(Self)
+        Self::from_bytes(decode(text)?).map_err(PeerIdError::Key)
     }
 }
 
-/// A [`PeerId`] is not an acceptable public key (`PROTO §3.2`).
+/// Bytes are not an acceptable public key (`PROTO §3.2`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadPeerId;
 
@@ -132,6 +134,8 @@ pub enum PeerIdError {
     Alphabet,
     /// The 4 spare bits of the last character are not zero, so another text stands for the same bytes.
     NotCanonicalText,
+    /// It stands for bytes that are no peer.
+    Key(BadPeerId),
 }
 
 impl fmt::Display for PeerIdError {
@@ -140,11 +144,24 @@ impl fmt::Display for PeerIdError {
             Self::Length => "a peer id has 52 characters",
             Self::Alphabet => "a peer id consists of the characters a-z and 2-7",
             Self::NotCanonicalText => "the last character of the peer id is wrong",
+            Self::Key(error) => return error.fmt(f),
         })
     }
 }
 
 impl core::error::Error for PeerIdError {}
+
+/// The X25519 form of an Ed25519 public key if it is acceptable (`PROTO §3.2`).
+pub(super) fn checked_static_public(public: &[u8; 32]) -> Option<[u8; 32]> {
+    let point = CompressedEdwardsY(*public).decompress().filter(|_| is_canonical(*public))?;
+    // Free of torsion: the group order less one negates it. Of the points of small order only the neutral element is.
+    // A public key has nothing to hide from the clock.
+    let negated = EdwardsPoint::vartime_double_scalar_mul_basepoint(&-Scalar::ONE, &point, &Scalar::ZERO);
+    if negated != -point || point.is_identity() {
+        return None;
+    }
+    Some(point.to_montgomery().to_bytes())
+}
 
 /// Whether the y-coordinate is below 2^255 − 19. A sign without an x-coordinate would be non-canonical, too, but has
 /// points of small order only.

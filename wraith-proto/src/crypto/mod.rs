@@ -1,6 +1,7 @@
 //! Cryptography: the provider seam, identities, the Noise handshake and the key schedule.
 
 mod aead;
+mod blank;
 mod identity;
 mod keys;
 mod noise;
@@ -105,7 +106,7 @@ impl fmt::Display for BadTag {
 
 impl core::error::Error for BadTag {}
 
-/// Where packet protection and X25519 come from.
+/// Where packet protection and what handshakes compute with come from.
 ///
 /// The core calls [`key`](Self::key) and [`header_key`](Self::header_key) with suites out of
 /// [`suites`](Self::suites) only.
@@ -124,6 +125,17 @@ pub trait CryptoProvider: Send + Sync + fmt::Debug {
     /// # Panics
     /// If `suite` is not one of [`suites`](Self::suites).
     fn header_key(&self, suite: Suite, key: &[u8; 32]) -> Box<dyn HeaderKey>;
+
+    /// Expands a key of ChaCha20-Poly1305 with the nonces of Noise (§12.3), which handshakes are encrypted with.
+    fn noise_key(&self, key: &[u8; 32]) -> Box<dyn PacketKey> {
+        Box::new(aead::ChaChaKey::new(key))
+    }
+
+    /// The X25519 form of an Ed25519 public key, which is its peer's Noise static key, if it is the canonical encoding of
+    /// a point that is torsion-free and not of small order (`PROTO §3.1, §3.2`). Called at the handshake.
+    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
+        identity::checked_static_public(public)
+    }
 
     /// Prepares a secret of X25519 (RFC 7748 §5), which is clamped, to be used more than once.
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key>;
@@ -194,7 +206,7 @@ impl CryptoProvider for RustCrypto {
 
     fn key(&self, suite: Suite, material: &KeyMaterial) -> Box<dyn PacketKey> {
         match suite {
-            Suite::XChaCha20Poly1305 => Box::new(aead::XChaChaKey::new(material)),
+            Suite::XChaCha20Poly1305 => Box::new(aead::ChaChaKey::extended(material)),
             Suite::Aes256Gcm => Box::new(aead::AesGcmKey::new(material)),
         }
     }

@@ -9,6 +9,7 @@ use snow::{Builder, HandshakeState};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
+use super::blank::blank_state;
 use super::resolver::Resolver;
 use super::{CryptoProvider, Identity, Root, TAG_LEN, X25519Key};
 
@@ -55,7 +56,6 @@ impl StaticKey {
 /// Its secrets are boxed, so that moving it leaves no copies behind, and overwritten on drop.
 pub(crate) struct Noise {
     state: Box<HandshakeState>,
-    crypto: &'static dyn CryptoProvider,
     role: Role,
     /// Messages that were written or read with success.
     messages: usize,
@@ -68,15 +68,16 @@ impl Noise {
         let mut prologue = *b"WRAITH\0\0\0\0";
         prologue[6..].copy_from_slice(&version.to_be_bytes());
         // The resolver has the static key; snow only has to know that there is one.
-        let state = builder(PROTOCOL, crypto, Some(key), ephemeral_seed)
-            .and_then(|builder| builder.local_private_key(&[0; 32]))
+        let resolver = Box::new(Resolver::new(crypto, Some(key), ephemeral_seed));
+        let state = Builder::with_resolver(PROTOCOL.parse().expect("it is one that snow knows"), resolver)
+            .local_private_key(&[0; 32])
             .and_then(|builder| builder.prologue(&prologue))
             .and_then(|builder| match role {
                 Role::Initiator => builder.build_initiator(),
                 Role::Responder => builder.build_responder(),
             })
             .expect("the protocol is fixed and the resolver has all of its primitives");
-        Self { state: Box::new(state), crypto, role, messages: 0 }
+        Self { state: Box::new(state), role, messages: 0 }
     }
 
     /// Writes the next message around `payload` and returns its length.
@@ -112,7 +113,11 @@ impl Noise {
     /// `payload_out` is too short.
     pub(crate) fn read(&mut self, message: &[u8], payload_out: &mut [u8]) -> Result<usize, NoiseError> {
         let len = message.len().checked_sub(self.overhead()?).ok_or(NoiseError::Rejected)?;
-        let payload = payload_out.get_mut(..len).ok_or(NoiseError::Rejected)?;
+        if payload_out.len() < len {
+            return Err(NoiseError::Rejected);
+        }
+        let room = payload_out.len().min(len + TAG_LEN);
+        let payload = &mut payload_out[..room];
         self.state.read_message(message, payload).map_err(|_| NoiseError::Rejected)?;
         self.messages += 1;
         Ok(len)
@@ -168,9 +173,7 @@ impl Noise {
     /// Puts a blank state over the chaining key, which snow would leave in freed memory. The boxed parts of
     /// the former state, keys and hash, wipe themselves.
     fn wipe(&mut self) {
-        if let Ok(blank) = builder("Noise_NN_25519_ChaChaPoly_BLAKE2s", self.crypto, None, [0; 32])
-            .and_then(Builder::build_initiator)
-        {
+        if let Ok(blank) = blank_state() {
             *self.state = blank;
             core::hint::black_box(&*self.state);
         }
@@ -202,15 +205,6 @@ pub(crate) fn finish_mac(key: &[u8; 32], datagram: &[u8]) -> [u8; 16] {
 /// Whether `mac` is the outer MAC of `datagram`, in constant time.
 pub(crate) fn verify_finish_mac(key: &[u8; 32], datagram: &[u8], mac: &[u8; 16]) -> bool {
     finish_mac(key, datagram).ct_eq(mac).into()
-}
-
-fn builder<'a>(
-    protocol: &str,
-    crypto: &'static dyn CryptoProvider,
-    static_key: Option<Arc<dyn X25519Key>>,
-    seed: [u8; 32],
-) -> Result<Builder<'a>, snow::Error> {
-    Ok(Builder::with_resolver(protocol.parse()?, Box::new(Resolver::new(crypto, static_key, seed))))
 }
 
 #[cfg(test)]

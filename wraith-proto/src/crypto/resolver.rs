@@ -1,11 +1,10 @@
-//! What snow computes with: X25519 of the provider, ChaCha20-Poly1305, BLAKE2s and the caller's randomness.
+//! What snow computes with: X25519 and ChaCha20-Poly1305 of the provider, BLAKE2s and the caller's randomness.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use blake2::{Blake2s256, Digest};
 use blake3::OutputReader;
-use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, KeyInit, Nonce, Tag};
 use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::CryptoResolver;
@@ -13,7 +12,7 @@ use snow::types::{Cipher, Dh, Hash, Random};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{CryptoProvider, TAG_LEN, X25519Key};
+use super::{CryptoProvider, PacketKey, TAG_LEN, X25519Key};
 
 /// Gives snow the primitives of `Noise_*_25519_ChaChaPoly_BLAKE2s` and no other.
 pub(super) struct Resolver {
@@ -55,7 +54,7 @@ impl CryptoResolver for Resolver {
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
         (*choice == CipherChoice::ChaChaPoly)
-            .then(|| -> Box<dyn Cipher> { Box::new(ChaChaPoly(ChaCha20Poly1305::new(&[0; 32].into()))) })
+            .then(|| -> Box<dyn Cipher> { Box::new(ChaChaPoly { crypto: self.crypto, key: None }) })
     }
 }
 
@@ -141,15 +140,10 @@ impl Dh for X25519 {
     }
 }
 
-/// Noise §12.3. The cipher wipes its key on drop.
-struct ChaChaPoly(ChaCha20Poly1305);
-
-impl ChaChaPoly {
-    fn nonce(n: u64) -> Nonce {
-        let mut nonce = [0; 12];
-        nonce[4..].copy_from_slice(&n.to_le_bytes());
-        nonce.into()
-    }
+/// Noise §12.3.
+struct ChaChaPoly {
+    crypto: &'static dyn CryptoProvider,
+    key: Option<Box<dyn PacketKey>>,
 }
 
 impl Cipher for ChaChaPoly {
@@ -158,18 +152,15 @@ impl Cipher for ChaChaPoly {
     }
 
     fn set(&mut self, key: &[u8; 32]) {
-        self.0 = ChaCha20Poly1305::new(key.into());
+        self.key = Some(self.crypto.noise_key(key));
     }
 
     fn encrypt(&self, nonce: u64, authtext: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
-        let (text, tag) = out[..plaintext.len() + TAG_LEN].split_at_mut(plaintext.len());
-        text.copy_from_slice(plaintext);
-        let made = self
-            .0
-            .encrypt_inout_detached(&Self::nonce(nonce), authtext, text.into())
-            .expect("a Noise message is far below the 256 GiB of one ChaCha20 key stream");
-        tag.copy_from_slice(&made);
-        plaintext.len() + TAG_LEN
+        let out = &mut out[..plaintext.len() + TAG_LEN];
+        out[..plaintext.len()].copy_from_slice(plaintext);
+        let key = self.key.as_ref().expect("snow sets a key before it uses it");
+        key.seal_in_place(nonce, authtext, out);
+        out.len()
     }
 
     fn decrypt(
@@ -179,13 +170,16 @@ impl Cipher for ChaChaPoly {
         ciphertext: &[u8],
         out: &mut [u8],
     ) -> Result<usize, Error> {
-        let (text, tag) = ciphertext.split_last_chunk::<TAG_LEN>().ok_or(Error::Decrypt)?;
-        let out = out.get_mut(..text.len()).ok_or(Error::Decrypt)?;
-        out.copy_from_slice(text);
-        self.0
-            .decrypt_inout_detached(&Self::nonce(nonce), authtext, out.into(), &Tag::from(*tag))
-            .map_err(|_| Error::Decrypt)?;
-        Ok(text.len())
+        let key = self.key.as_ref().ok_or(Error::Decrypt)?;
+        // A payload has room for its tag (`Noise::read`), a static key has none.
+        if let Some(packet) = out.get_mut(..ciphertext.len()) {
+            packet.copy_from_slice(ciphertext);
+            return key.open_in_place(nonce, authtext, packet).map_err(|_| Error::Decrypt);
+        }
+        let mut packet = Zeroizing::new(ciphertext.to_vec());
+        let len = key.open_in_place(nonce, authtext, &mut packet).map_err(|_| Error::Decrypt)?;
+        out.get_mut(..len).ok_or(Error::Decrypt)?.copy_from_slice(&packet[..len]);
+        Ok(len)
     }
 }
 

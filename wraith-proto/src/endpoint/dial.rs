@@ -3,10 +3,10 @@
 use alloc::vec;
 
 use super::handshake::{Handshake, Stage};
-use super::hello::{self, Ids, Introduction, Pin};
+use super::hello::{self, Ids, Introduction};
 use super::lifecycle::{End, Established};
 use super::{Endpoint, Route, canonical};
-use crate::config::{MIN_DATAGRAM, Peer};
+use crate::config::{Config, MIN_DATAGRAM, Peer};
 use crate::crypto::{Noise, PeerId, Role, finish_mac};
 use crate::error::{CloseReason, ConnectError, DropReason, SessionError};
 use crate::event::Outcome;
@@ -36,7 +36,7 @@ impl Endpoint {
     /// Begins a session with `peer`; `Event::Connected` or `Event::Closed` follows.
     ///
     /// # Errors
-    /// [`ConnectError`] if there is no room, the address cannot be a peer, or the pinned id is no public key.
+    /// [`ConnectError`] if there is no room or the address cannot be a peer.
     pub fn connect(
         &mut self,
         now: crate::Instant,
@@ -48,13 +48,12 @@ impl Endpoint {
         if addr.port() == 0 || !is_unicast(addr.ip()) {
             return Err(ConnectError::NoRoute);
         }
-        let pin = peer.id.map(Pin::new).transpose().map_err(|_| ConnectError::BadPeerId)?;
         if !self.make_room() {
             return Err(ConnectError::TableFull);
         }
         let path = Path { remote: addr, local: None, via };
         let index = self.new_session(Role::Initiator, path).ok_or(ConnectError::TableFull)?;
-        if self.begin_dial(index, path, pin).is_none() {
+        if self.begin_dial(index, path, peer.id).is_none() {
             self.free(index);
             return Err(ConnectError::TableFull);
         }
@@ -81,10 +80,12 @@ impl Endpoint {
         self.stats.dh_operations += 2;
         let mut payload = [0; MIN_DATAGRAM as usize];
         let len = packet.message().len().checked_sub(NOISE_OVERHEAD[1]).ok_or(DropReason::Malformed)?;
-        let payload = payload.get_mut(..len).ok_or(DropReason::Malformed)?;
-        handshake.noise.read(packet.message(), payload).map_err(|_| DropReason::BadTag)?;
+        if len > payload.len() {
+            return Err(DropReason::Malformed);
+        }
+        let len = handshake.noise.read(packet.message(), &mut payload).map_err(|_| DropReason::BadTag)?;
         let ids = Ids { initiator: packet.destination(), responder: packet.source() };
-        let params = Params::parse(payload).ok();
+        let params = Params::parse(&payload[..len]).ok();
         let static_key = handshake.noise.remote_static();
         if params.is_some_and(|params| {
             params.initiator_id != Some(ids.initiator) || params.responder_id != Some(ids.responder)
@@ -94,7 +95,7 @@ impl Endpoint {
             return Err(DropReason::Malformed);
         }
         let pin = handshake.pin;
-        if params.is_some_and(|params| is_refusal(&params, static_key, pin)) {
+        if params.is_some_and(|params| is_refusal(&self.config, &params, static_key, pin)) {
             self.end(index, End::silent(CloseReason::Refused));
             return Ok(Outcome::Handshaking);
         }
@@ -179,7 +180,7 @@ impl Endpoint {
         }
     }
 
-    fn begin_dial(&mut self, index: u32, path: Path, pin: Option<Pin>) -> Option<()> {
+    fn begin_dial(&mut self, index: u32, path: Path, pin: Option<PeerId>) -> Option<()> {
         let initiator = self.new_id(Route::Session(index))?;
         self.sessions[index].cids.issue(initiator)?;
         let (seed, grease) = (self.rng.array(), self.rng.next_u64());
@@ -297,11 +298,15 @@ impl Endpoint {
 }
 
 /// Whether an answer is a refusal by the peer that was dialled, proven like an introduction (`PROTO §4.7`).
-fn is_refusal(params: &Params<'_>, static_key: Option<[u8; 32]>, pin: Option<Pin>) -> bool {
-    let Some(peer) = params.peer.copied().map(PeerId) else { return false };
+fn is_refusal(
+    config: &Config,
+    params: &Params<'_>,
+    static_key: Option<[u8; 32]>,
+    pin: Option<PeerId>,
+) -> bool {
     params.refusal.is_some()
         && params.require(HandshakeKind::Response).is_ok()
-        && hello::proves(static_key, peer, pin)
+        && params.peer.is_some_and(|peer| hello::proven(config, peer, static_key, pin).is_some())
 }
 
 /// Whether an address can be one peer's.

@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::hello::{Ids, Introduction, Pin};
+use super::hello::{Ids, Introduction};
 use super::lifecycle::End;
 use super::{Endpoint, Route};
-use crate::crypto::{Noise, Role};
+use crate::crypto::{Noise, PeerId, Role};
 use crate::error::CloseReason;
 use crate::meta::Ecn;
 use crate::queue::{Source, TxQueue};
@@ -49,7 +49,7 @@ pub(super) struct Handshake {
     /// The initiator's session.
     pub(super) session: Option<u32>,
     /// Whom the initiator expects.
-    pub(super) pin: Option<Pin>,
+    pub(super) pin: Option<PeerId>,
     pub(super) path: Path,
     pub(super) ids: Ids,
     /// The datagram that is repeated, byte for byte.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::config::{Config, LONGEST_ACK_DELAY, Policy};
-use crate::crypto::{BadPeerId, PeerId, Suite};
+use crate::crypto::{PeerId, Suite};
 use crate::session::PeerParameters;
 use crate::wire::{ConnectionId, Full, HandshakeKind, Params, ParamsWriter, Suites, VERSION, parameter_id};
 
@@ -27,20 +27,6 @@ pub(super) struct Introduction {
     pub(super) instance: [u8; 16],
     pub(super) parameters: PeerParameters,
     pub(super) choice: Choice,
-}
-
-/// Whom a dial is for, checked once.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pin {
-    peer: PeerId,
-    /// Its X25519 form.
-    key: [u8; 32],
-}
-
-impl Pin {
-    pub(super) fn new(peer: PeerId) -> Result<Self, BadPeerId> {
-        peer.validate().map(|key| Self { peer, key })
-    }
 }
 
 /// The connection ids of both ends.
@@ -151,14 +137,14 @@ pub(super) fn lists(params: &Params<'_>) -> [u8; 32] {
 }
 
 /// The peer's introduction, if the message has all it needs, the ids are those of the outer header, the suite
-/// follows from both lists (`PROTO §4.6`), and the peer is [proven](proves).
+/// follows from both lists (`PROTO §4.6`), and the peer is [`proven`].
 pub(super) fn introduction(
     config: &Config,
     params: &Params<'_>,
     kind: HandshakeKind,
     ids: Ids,
     static_key: Option<[u8; 32]>,
-    pin: Option<Pin>,
+    pin: Option<PeerId>,
 ) -> Option<Introduction> {
     params.require(kind).ok()?;
     if params.initiator_id != Some(ids.initiator)
@@ -168,10 +154,7 @@ pub(super) fn introduction(
     {
         return None;
     }
-    let peer = PeerId(*params.peer?);
-    if !proves(static_key, peer, pin) {
-        return None;
-    }
+    let peer = proven(config, params.peer?, static_key, pin)?;
     let suite = common_suite(config.suites(), params.suites?)?;
     if params.suite != Some(suite.to_wire()) {
         return None;
@@ -185,13 +168,21 @@ pub(super) fn introduction(
     })
 }
 
-/// Whether the received static key is that of `peer`, which is the expected one if one is (`PROTO §3.2, §4.7, §4.8`).
-pub(super) fn proves(static_key: Option<[u8; 32]>, peer: PeerId, pin: Option<Pin>) -> bool {
-    let key = match pin {
-        Some(pin) => (pin.peer == peer).then_some(pin.key),
-        None => peer.validate().ok(),
+/// The peer whose public key is `claim`, if the received static key is its own and it is the expected one if one is
+/// (`PROTO §3.2, §4.7, §4.8`).
+pub(super) fn proven(
+    config: &Config,
+    claim: &[u8; 32],
+    static_key: Option<[u8; 32]>,
+    pin: Option<PeerId>,
+) -> Option<PeerId> {
+    let (peer, key) = match pin {
+        // It was checked when it became a PeerId.
+        Some(pin) if pin.as_bytes() == claim => (pin, pin.static_public()),
+        Some(_) => return None,
+        None => PeerId::checked_by(config.crypto, claim)?,
     };
-    key.is_some() && key == static_key
+    (static_key == Some(key)).then_some(peer)
 }
 
 /// A version of the form `0x?a?a?a?a`, so that lists with unknown entries stay usual (`PROTO §2.7`).
@@ -224,7 +215,7 @@ fn write_self(
 ) -> Result<(), Full> {
     w.bytes(parameter_id::INITIATOR_ID, &ids.initiator.0)?;
     w.bytes(parameter_id::RESPONDER_ID, &ids.responder.0)?;
-    w.bytes(parameter_id::PEER, &config.identity.peer_id().0)?;
+    w.bytes(parameter_id::PEER, config.identity.peer_id().as_bytes())?;
     w.bytes(parameter_id::INSTANCE, instance)?;
     let choice = match choice {
         Ok(choice) => choice,

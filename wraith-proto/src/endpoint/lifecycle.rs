@@ -325,7 +325,7 @@ impl Endpoint {
     fn peer_key(&self, peer: PeerId, instance: &[u8; 16], role: Role) -> u64 {
         use core::hash::Hasher;
         let mut hasher = siphasher::sip::SipHasher13::new_with_key(&self.peers_key);
-        hasher.write(&peer.0);
+        hasher.write(peer.as_bytes());
         hasher.write(instance);
         hasher.write_u8(u8::from(role == Role::Responder));
         hasher.finish()

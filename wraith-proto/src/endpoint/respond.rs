@@ -194,9 +194,8 @@ impl Endpoint {
         self.stats.dh_operations += 1;
         let handshake = self.handshakes.get_mut(slot)?;
         let mut payload = [0; 2048];
-        let payload = payload.get_mut(..packet.message().len().checked_sub(NOISE_OVERHEAD[2])?)?;
-        handshake.noise.read(packet.message(), payload).ok()?;
-        let params = Params::parse(payload).ok()?;
+        let len = handshake.noise.read(packet.message(), &mut payload).ok()?;
+        let params = Params::parse(&payload[..len]).ok()?;
         let static_key = handshake.noise.remote_static();
         if packet.source() != handshake.ids.initiator || hello::lists(&params) != handshake.lists {
             return None;

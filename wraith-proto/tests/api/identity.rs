@@ -3,7 +3,7 @@
 use wraith_proto::wire::HandshakeKind;
 use wraith_proto::{
     Budget, CloseReason, Config, ConnectError, DropReason, Ecn, Endpoint, Event, Identity, Instant, NoSource,
-    OneShot, Outcome, Peer, PeerId, RxMeta, Via,
+    OneShot, Outcome, Peer, RxMeta, Via,
 };
 use wraith_sim::{LEFT, Pair, RIGHT, Side};
 
@@ -103,34 +103,6 @@ fn an_impostors_refusal_does_not_end_the_dial() {
     assert_eq!(pair.inject(Side::Left, RIGHT, &refusal), Outcome::Dropped(DropReason::Refused));
     assert!(events(&pair.left, session).is_empty());
     assert!(pair.run_until(both_connected, SECOND));
-}
-
-/// `PROTO §3.2`
-#[test]
-fn ids_that_are_no_ones_key_are_not_dialled() {
-    let mut pair = Pair::new(small(5));
-    let mut low_orders = vec![[0; 32], [0xff; 32]];
-    // The neutral point, the point of order 2, and the points of order 4.
-    low_orders.extend([[1; 1], [0; 1]].map(|[first]| {
-        let mut id = [0; 32];
-        id[0] = first;
-        id
-    }));
-    let mut order_2 = [0xff; 32];
-    (order_2[0], order_2[31]) = (0xec, 0x7f);
-    let mut order_4 = [0; 32];
-    order_4[31] = 0x80;
-    // y = p + 1 is another spelling of the neutral point.
-    let mut not_canonical = [0xff; 32];
-    (not_canonical[0], not_canonical[31]) = (0xee, 0x7f);
-    low_orders.extend([order_2, order_4, not_canonical]);
-    for id in low_orders {
-        let peer = Peer { addr: RIGHT, id: Some(PeerId(id)) };
-        let now = pair.now();
-        let refused = pair.left.endpoint.connect(now, peer, Via::default());
-        assert_eq!(refused, Err(ConnectError::BadPeerId), "{id:02x?}");
-    }
-    assert_eq!((pair.left.endpoint.sessions(), pair.left.endpoint.stats().handshakes_initiated), (0, 0));
 }
 
 #[test]

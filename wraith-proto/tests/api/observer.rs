@@ -83,7 +83,7 @@ fn record(spy: &'static Spy) -> Wire {
         response: first(HandshakeKind::Response),
         finish: first(HandshakeKind::Finish),
         packets,
-        peers: [pair.left.peer_id().0, pair.right.peer_id().0],
+        peers: [*pair.left.peer_id().as_bytes(), *pair.right.peer_id().as_bytes()],
     }
 }
 

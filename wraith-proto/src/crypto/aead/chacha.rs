@@ -1,4 +1,4 @@
-//! XChaCha20-Poly1305 with one `HChaCha20` per epoch, and its header protection.
+//! XChaCha20-Poly1305 with one `HChaCha20` per epoch, its header protection, and ChaCha20-Poly1305 for handshakes.
 
 use chacha20::cipher::{KeyIvInit, StreamCipherCore};
 use chacha20::variants::Ietf;
@@ -8,25 +8,28 @@ use zeroize::Zeroizing;
 
 use super::{BadTag, HeaderKey, KeyMaterial, PacketKey, TAG_LEN};
 
-/// The key of one epoch after `HChaCha20`.
-///
-/// The first 16 of the 24 nonce bytes are fixed for an epoch, and `XChaCha20` uses them for nothing but
-/// `HChaCha20` (draft-irtf-cfrg-xchacha §2.3). So that runs once here, and each packet costs what
-/// ChaCha20-Poly1305 costs.
-pub(in crate::crypto) struct XChaChaKey {
+/// A key of ChaCha20-Poly1305, which the cipher wipes on drop.
+pub(in crate::crypto) struct ChaChaKey {
     cipher: ChaCha20Poly1305,
 }
 
-impl XChaChaKey {
-    pub(in crate::crypto) fn new(material: &KeyMaterial) -> Self {
+impl ChaChaKey {
+    pub(in crate::crypto) fn new(key: &[u8; 32]) -> Self {
+        Self { cipher: ChaCha20Poly1305::new(key.into()) }
+    }
+
+    /// The key of one epoch after `HChaCha20`.
+    ///
+    /// The first 16 of the 24 nonce bytes are fixed for an epoch, and `XChaCha20` uses them for nothing but
+    /// `HChaCha20` (draft-irtf-cfrg-xchacha §2.3). So that runs once here, and each packet costs what
+    /// ChaCha20-Poly1305 costs.
+    pub(in crate::crypto) fn extended(material: &KeyMaterial) -> Self {
         let subkey = hchacha::<R20>((&material.key).into(), (&material.prefix).into());
-        let subkey = Zeroizing::new(<[u8; 32]>::from(subkey));
-        // The cipher wipes its copy of the key on drop.
-        Self { cipher: ChaCha20Poly1305::new((&*subkey).into()) }
+        Self::new(&Zeroizing::new(subkey.into()))
     }
 }
 
-impl PacketKey for XChaChaKey {
+impl PacketKey for ChaChaKey {
     fn seal_in_place(&self, packet_number: u64, header: &[u8], packet: &mut [u8]) {
         let (text, tag) = packet.split_at_mut(packet.len() - TAG_LEN);
         let made = self
@@ -71,7 +74,7 @@ impl HeaderKey for ChaChaHeaderKey {
     }
 }
 
-/// The rest of the nonce after `HChaCha20`: four zero bytes and the packet number (`PROTO §5.6`).
+/// The nonce of Noise (§12.3), and the rest of the nonce after `HChaCha20` (`PROTO §5.6`): four zero bytes and the number.
 fn nonce(packet_number: u64) -> Nonce {
     let mut nonce = [0; 12];
     nonce[4..].copy_from_slice(&packet_number.to_le_bytes());

@@ -3,7 +3,7 @@
 mod chacha;
 mod gcm;
 
-pub(super) use chacha::{ChaChaHeaderKey, XChaChaKey};
+pub(super) use chacha::{ChaChaHeaderKey, ChaChaKey};
 pub(super) use gcm::{AesGcmKey, AesHeaderKey};
 
 use super::{BadTag, HeaderKey, KeyMaterial, PacketKey, Suite, TAG_LEN};

@@ -30,7 +30,7 @@ fn the_published_vector_of_xchacha20_poly1305_comes_out() {
     // draft-irtf-cfrg-xchacha-03, appendix A.3.1; the last 8 nonce bytes 50 to 57 are the little-endian
     // number.
     let packet = sealed(
-        &XChaChaKey::new(&MATERIAL),
+        &ChaChaKey::extended(&MATERIAL),
         0x5756_5554_5352_5150,
         &hex!("50515253c0c1c2c3c4c5c6c7"),
         b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
@@ -51,7 +51,7 @@ fn the_published_vector_of_xchacha20_poly1305_comes_out() {
 fn packets_equal_those_of_plain_xchacha20_poly1305() {
     // PROTO §5.6
     let reference = XChaCha20Poly1305::new(&MATERIAL.key.into());
-    let key = XChaChaKey::new(&MATERIAL);
+    let key = ChaChaKey::extended(&MATERIAL);
     for packet_number in [0, 1, 255, 256, u64::from(u32::MAX) + 1, (1 << 62) - 1] {
         for len in [0, 1, 63, 64, 65, 1200, 1472, 65_000] {
             let mut nonce = [0; 24];

@@ -3,7 +3,6 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use curve25519_dalek::constants::EIGHT_TORSION;
-use curve25519_dalek::edwards::EdwardsPoint;
 use hex_literal::hex;
 use proptest::prelude::*;
 
@@ -19,8 +18,8 @@ fn point(bytes: [u8; 32]) -> EdwardsPoint {
     CompressedEdwardsY(bytes).decompress().unwrap()
 }
 
-fn id(point: EdwardsPoint) -> PeerId {
-    PeerId(point.compress().to_bytes())
+fn id(point: EdwardsPoint) -> Result<PeerId, BadPeerId> {
+    PeerId::from_bytes(point.compress().to_bytes())
 }
 
 /// `y` coordinate and sign bit as an encoding, however large `y` is below 2^255.
@@ -34,7 +33,7 @@ fn encoding(low: u8, rest: u8, top: u8, sign: bool) -> [u8; 32] {
 #[test]
 fn the_peer_id_is_the_ed25519_public_key() {
     // PROTO §3.1
-    assert_eq!(Identity::from_seed(SEED).peer_id(), PeerId(PUBLIC));
+    assert_eq!(Identity::from_seed(SEED).peer_id().as_bytes(), &PUBLIC);
     assert_eq!(Identity::from_seed(SEED).seed(), &SEED);
 }
 
@@ -47,16 +46,15 @@ fn the_noise_key_is_the_x25519_form() {
         hex!("307c83864f2833cb427a2ef1c00a013cfdff2768d980c0a3a520f006904de94f")
     );
     let public = hex!("d85e07ec22b0ad881537c2f44d662d1a143cf830c57aca4305d85c7a90f6b62e");
-    assert_eq!(identity.static_public(), public);
+    assert_eq!(identity.peer_id().static_public(), public);
     assert_eq!(RustCrypto.x25519_base(&identity.static_secret()), public);
-    assert_eq!(identity.peer_id().validate(), Ok(public));
 }
 
 #[test]
 fn points_of_small_order_are_refused() {
     // PROTO §3.2
     for torsion in EIGHT_TORSION {
-        assert_eq!(id(torsion).validate(), Err(BadPeerId));
+        assert_eq!(id(torsion), Err(BadPeerId));
     }
 }
 
@@ -71,7 +69,7 @@ fn encodings_that_are_not_canonical_are_refused() {
     let on_curve = |bytes: &&[u8; 32]| CompressedEdwardsY(**bytes).decompress().is_some();
     assert!(encodings.iter().filter(on_curve).count() >= 12);
     for bytes in encodings {
-        assert_eq!(PeerId(bytes).validate(), Err(BadPeerId), "{bytes:x?}");
+        assert_eq!(PeerId::from_bytes(bytes), Err(BadPeerId), "{bytes:x?}");
     }
 }
 
@@ -95,22 +93,18 @@ fn of_sixteen_points_with_one_secret_only_two_are_names() {
     let mut accepted = Vec::new();
     for base in [a, -a] {
         for torsion in EIGHT_TORSION {
-            let name = id(base + torsion);
-            if name.validate().is_ok() {
-                accepted.push(name);
-            }
+            accepted.extend(id(base + torsion));
         }
     }
-    assert_eq!(accepted, [id(a), id(-a)]);
+    assert_eq!(accepted, [id(a).unwrap(), id(-a).unwrap()]);
 }
 
 #[test]
 fn a_point_and_its_negative_are_two_names_with_one_x25519_form() {
     // PROTO §3.2: names are compared as 32 bytes.
-    let (a, negative) = (id(point(PUBLIC)), id(-point(PUBLIC)));
+    let (a, negative) = (id(point(PUBLIC)).unwrap(), id(-point(PUBLIC)).unwrap());
     assert_ne!(a, negative);
-    assert_eq!(a.validate(), negative.validate());
-    assert!(a.validate().is_ok());
+    assert_eq!(a.static_public(), negative.static_public());
 }
 
 #[test]
@@ -119,7 +113,7 @@ fn bytes_off_the_curve_are_refused() {
     let mut off = [0; 32];
     off[0] = 2;
     assert!(CompressedEdwardsY(off).decompress().is_none());
-    assert_eq!(PeerId(off).validate(), Err(BadPeerId));
+    assert_eq!(PeerId::from_bytes(off), Err(BadPeerId));
 }
 
 #[test]
@@ -134,9 +128,21 @@ fn the_text_of_a_peer_id_is_lower_case_base32() {
             "aaaqeayeaudaocajbifqydiob4ibceqtcqkrmfyydenbwha5dypq",
         ),
     ] {
-        assert_eq!(PeerId(bytes).to_string(), text);
-        assert_eq!(text.parse(), Ok(PeerId(bytes)));
+        assert_eq!(encode(&bytes), text.as_bytes());
+        assert_eq!(decode(text.as_bytes().try_into().unwrap()), Ok(bytes));
     }
+    assert_eq!(Identity::from_seed(SEED).peer_id().to_string(), TEXT);
+    assert_eq!(TEXT.parse(), PeerId::from_bytes(PUBLIC).map_err(PeerIdError::Key));
+}
+
+#[test]
+fn a_text_of_bytes_that_are_no_peer_is_refused() {
+    // PROTO §3.2: the neutral point, and a y-coordinate of no point.
+    for low in [1, 2] {
+        let text = String::from_utf8(encode(&encoding(low, 0, 0, false)).to_vec()).unwrap();
+        assert_eq!(text.parse::<PeerId>(), Err(PeerIdError::Key(BadPeerId)));
+    }
+    assert_eq!(PeerIdError::Key(BadPeerId).to_string(), "the peer id is not an acceptable public key");
 }
 
 #[test]
@@ -160,7 +166,7 @@ fn other_characters_and_upper_case_are_refused() {
 fn spare_bits_that_are_set_are_refused() {
     let parsed: Vec<_> = ALPHABET
         .iter()
-        .map(|last| format!("{}{}", &TEXT[..51], char::from(*last)).parse::<PeerId>())
+        .map(|last| decode(format!("{}{}", &TEXT[..51], char::from(*last)).as_bytes().try_into().unwrap()))
         .collect();
     let accepted: Vec<_> = (0..32).filter(|i| parsed[*i].is_ok()).collect();
     assert_eq!(accepted, [0, 16]);
@@ -169,21 +175,21 @@ fn spare_bits_that_are_set_are_refused() {
 
 #[test]
 fn debug_shows_the_name_and_no_secret() {
-    assert_eq!(format!("{:?}", PeerId(PUBLIC)), TEXT);
+    assert_eq!(format!("{:?}", Identity::from_seed(SEED).peer_id()), TEXT);
     assert_eq!(format!("{:?}", Identity::from_seed(SEED)), format!("Identity({TEXT})"));
-    assert_eq!(format!("{:>54}", PeerId(PUBLIC)), format!("  {TEXT}"));
+    assert_eq!(format!("{:>54}", Identity::from_seed(SEED).peer_id()), format!("  {TEXT}"));
 }
 
 proptest! {
     #[test]
     fn any_bytes_survive_the_text(bytes: [u8; 32]) {
-        prop_assert_eq!(PeerId(bytes).to_string().parse(), Ok(PeerId(bytes)));
+        prop_assert_eq!(decode(&encode(&bytes)), Ok(bytes));
     }
 
     #[test]
     fn a_text_that_is_accepted_is_the_only_one(text in "[a-z2-7]{52}") {
-        if let Ok(id) = text.parse::<PeerId>() {
-            prop_assert_eq!(id.to_string(), text);
+        if let Ok(bytes) = decode(text.as_bytes().try_into().unwrap()) {
+            prop_assert_eq!(&encode(&bytes)[..], text.as_bytes());
         }
     }
 
@@ -195,6 +201,23 @@ proptest! {
     #[test]
     fn the_name_of_any_seed_is_acceptable(seed: [u8; 32]) {
         let identity = Identity::from_seed(seed);
-        prop_assert_eq!(identity.peer_id().validate(), Ok(identity.static_public()));
+        let peer = identity.peer_id();
+        prop_assert_eq!(PeerId::from_bytes(*peer.as_bytes()), Ok(peer));
+        prop_assert_eq!(peer.static_public(), RustCrypto.x25519_base(&identity.static_secret()));
+    }
+
+    /// `PROTO §3.2`, by dalek's multiplication by the group order.
+    #[test]
+    fn just_the_canonical_points_without_torsion_are_peers(bytes: [u8; 32], torsion in 0..8_usize, order: bool) {
+        let any = CompressedEdwardsY(bytes).decompress();
+        let free = Scalar::from_bytes_mod_order(bytes) * curve25519_dalek::constants::ED25519_BASEPOINT_POINT;
+        for point in any.into_iter().chain([free + EIGHT_TORSION[if order { torsion } else { 0 }]]) {
+            let expected = point.is_torsion_free() && !point.is_small_order();
+            prop_assert_eq!(id(point).is_ok(), expected);
+            if let Ok(id) = id(point) {
+                prop_assert_eq!(id.static_public(), point.to_montgomery().to_bytes());
+            }
+        }
+        prop_assert!(any.is_some() || PeerId::from_bytes(bytes).is_err());
     }
 }

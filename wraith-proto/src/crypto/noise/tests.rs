@@ -59,8 +59,8 @@ fn both_ends_agree_on_root_and_know_each_other() {
     let (mut initiator, mut responder) = pair();
     exchange(&mut initiator, &mut responder, 3);
     assert_eq!(initiator.root().unwrap().secret(), responder.root().unwrap().secret());
-    assert_eq!(initiator.remote_static(), Some(identity(2).static_public()));
-    assert_eq!(responder.remote_static(), Some(identity(1).static_public()));
+    assert_eq!(initiator.remote_static(), Some(identity(2).peer_id().static_public()));
+    assert_eq!(responder.remote_static(), Some(identity(1).peer_id().static_public()));
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn an_end_with_the_same_seed_begins_the_same_handshake_again() {
     let first = write(&mut initiator, b"parameters");
     read(&mut impostor, &first).unwrap();
     read(&mut initiator, &write(&mut impostor, b"")).unwrap();
-    assert_eq!(initiator.remote_static(), Some(identity(3).static_public()));
+    assert_eq!(initiator.remote_static(), Some(identity(3).peer_id().static_public()));
 
     let mut again = end(Role::Initiator, 1);
     assert_eq!(write(&mut again, b"parameters"), first);
     read(&mut responder, &first).unwrap();
     read(&mut again, &write(&mut responder, b"")).unwrap();
-    assert_eq!(again.remote_static(), Some(identity(2).static_public()));
+    assert_eq!(again.remote_static(), Some(identity(2).peer_id().static_public()));
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_passive_observer_of_the_whole_handshake_does_not_learn_the_root() {
     assert_eq!(responder.state.get_handshake_hash(), h);
 
     let (public_k1, public_k2) = end(Role::Initiator, 9).split();
-    let (i, r) = (identity(1).static_public(), identity(2).static_public());
+    let (i, r) = (identity(1).peer_id().static_public(), identity(2).peer_id().static_public());
     let guesses = [([0; 32], [0; 32]), (*public_k1, *public_k2), (i, r), (r, i), (h, h)];
     for (k1, k2) in guesses {
         assert_ne!(Root::new(&k1, &k2, &h).secret(), root);

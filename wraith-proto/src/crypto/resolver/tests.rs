@@ -160,7 +160,8 @@ fn nothing_but_the_primitives_of_the_protocol_is_resolved() {
 
 #[test]
 fn a_ciphertext_that_is_short_or_does_not_fit_is_an_error() {
-    let cipher = resolver(0).resolve_cipher(&CipherChoice::ChaChaPoly).unwrap();
+    let mut cipher = resolver(0).resolve_cipher(&CipherChoice::ChaChaPoly).unwrap();
+    cipher.set(&[7; 32]);
     let mut message = [0; 20];
     assert_eq!(cipher.encrypt(0, b"", b"text", &mut message), 20);
     let mut out = [0; 4];
