@@ -20,12 +20,16 @@ use crate::options::Options;
 use crate::report::Report;
 
 /// A case that takes longer hangs. The longest ones take a fraction on a slow machine.
-const HANG: Duration = Duration::from_mins(3);
+const HANG: Duration = Duration::from_mins(2);
+
+/// So many cases of a run may hang: each takes its time, and its thread cannot be stopped.
+const MOST_HANGS: usize = 2;
 
 /// The cases that a driver claims by its traits, and where its pairs come from.
 pub struct Suite<D> {
     workshop: Arc<dyn Workshop<D>>,
     runnable: Vec<Runnable<D>>,
+    hang: Duration,
 }
 
 /// A case made for one driver.
@@ -42,7 +46,7 @@ impl<D: Driver + 'static> Suite<D> {
     }
 
     pub(crate) fn from_workshop(workshop: Arc<dyn Workshop<D>>) -> Self {
-        Self { workshop, runnable: cases::driver() }
+        Self { workshop, runnable: cases::driver(), hang: HANG }
     }
 
     /// Adds the cases of drivers that park a thread; some move one end to another thread.
@@ -77,24 +81,40 @@ impl<D: Driver + 'static> Suite<D> {
     /// If there is no case of that name.
     pub fn run_case(&self, id: &str, options: &Options) -> Verdict {
         let case = cases::cases().iter().find(|case| case.id == id);
-        self.verdict(case.unwrap_or_else(|| panic!("there is no case {id}")), options)
+        let case = case.unwrap_or_else(|| panic!("there is no case {id}"));
+        self.verdict(case, options).unwrap_or_else(|| self.hangs())
     }
 
-    /// Runs the cases that `options` ask for.
+    /// Runs the cases that `options` ask for. When two hang, those behind them are [`Verdict::Unavailable`].
     pub fn run(&self, options: &Options) -> Report {
         let wanted = |case: &&Case| options.only.as_ref().is_none_or(|part| case.id.contains(part));
-        let results =
-            cases::cases().iter().filter(wanted).map(|case| (*case, self.verdict(case, options))).collect();
-        let pair = || self.workshop.pair(&Link::default()).ok().map(|pair| pair.left.caps());
-        let caps = catch_unwind(AssertUnwindSafe(pair)).ok().flatten();
+        let mut hung = 0;
+        let mut verdict = |case: &Case| {
+            if hung == MOST_HANGS {
+                return Verdict::Unavailable(format!("not run: {hung} cases hang, and their threads go on"));
+            }
+            self.verdict(case, options).unwrap_or_else(|| {
+                hung += 1;
+                self.hangs()
+            })
+        };
+        let results = cases::cases().iter().filter(wanted).map(|case| (*case, verdict(case))).collect();
+        let workshop = Arc::clone(&self.workshop);
+        let caps = move || workshop.pair(&Link::default()).ok().map(|pair| pair.left.caps());
+        let caps = apart("caps", self.hang, caps).and_then(Result::ok).flatten();
         Report { driver: self.name(), caps, results, options: options.clone() }
     }
 
-    fn verdict(&self, case: &Case, options: &Options) -> Verdict {
+    /// What comes out of a case, unless it hangs.
+    fn verdict(&self, case: &Case, options: &Options) -> Option<Verdict> {
         match self.runnable.iter().find(|runnable| runnable.case.id == case.id) {
-            Some(runnable) => runnable.run(options, Arc::clone(&self.workshop)),
-            None => Verdict::NotClaimed("the harness does not claim the trait".to_owned()),
+            Some(runnable) => runnable.run(options, Arc::clone(&self.workshop), self.hang),
+            None => Some(Verdict::NotClaimed("the harness does not claim the trait".to_owned())),
         }
+    }
+
+    fn hangs(&self) -> Verdict {
+        Verdict::Fail(format!("it hangs: no end after {:?}", self.hang))
     }
 }
 
@@ -106,26 +126,32 @@ impl<D> fmt::Debug for Suite<D> {
 }
 
 impl<D: Driver + 'static> Runnable<D> {
-    /// Runs the case on a thread of its own: a driver that hangs is reported, and allocations are counted apart.
-    fn run(&self, options: &Options, workshop: Arc<dyn Workshop<D>>) -> Verdict {
+    /// Runs the case; `None` if it hangs.
+    fn run(&self, options: &Options, workshop: Arc<dyn Workshop<D>>, hang: Duration) -> Option<Verdict> {
         let mut context = Context::new(options, workshop);
-        let (result, outcome) = mpsc::channel();
         let body = self.body;
-        let work = move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut context)));
-            // The other end is gone only if this took too long.
-            let _ = result.send(outcome);
-        };
-        let name = self.case.id.to_owned();
-        if let Err(error) = thread::Builder::new().name(name).spawn(work) {
-            return Verdict::Unavailable(format!("no thread: {error}"));
-        }
-        match outcome.recv_timeout(HANG) {
-            Ok(Ok(outcome)) => outcome.into(),
-            Ok(Err(panic)) => Verdict::Fail(format!("it panicked: {}", panic_message(&*panic))),
-            Err(RecvTimeoutError::Timeout) => Verdict::Fail(format!("it hangs: no end after {HANG:?}")),
-            Err(RecvTimeoutError::Disconnected) => Verdict::Fail("its thread ended".to_owned()),
-        }
+        let outcome = apart(self.case.id, hang, move || body(&mut context))?;
+        Some(outcome.and_then(|outcome| outcome).into())
+    }
+}
+
+/// Does work on a thread of its own: a driver that hangs is noticed, by `None`, and allocations are counted apart.
+fn apart<T: Send + 'static>(
+    name: &str,
+    hang: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<Outcome<T>> {
+    let (sender, result) = mpsc::channel();
+    // The other end is gone only if this took too long.
+    let work = move || drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
+    if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(work) {
+        return Some(Err(Verdict::Unavailable(format!("no thread: {error}"))));
+    }
+    match result.recv_timeout(hang) {
+        Ok(Ok(done)) => Some(Ok(done)),
+        Ok(Err(panic)) => Some(Err(Verdict::Fail(format!("it panicked: {}", panic_message(&*panic))))),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Err(Verdict::Fail("its thread ended".to_owned()))),
     }
 }
 
@@ -145,4 +171,72 @@ pub fn run_case<H: Harness>(id: &str, options: &Options) -> Verdict {
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use wraith_drivers::{MemoryDriver, RxReport, Slots, TxReport};
+    use wraith_proto::{Instant, RxMeta};
+
+    use super::*;
+    use crate::harness::{Memory, Pair, Setup};
+
+    /// Does not come back from `recv`.
+    struct Stuck(MemoryDriver);
+
+    impl Driver for Stuck {
+        type Tx = Slots;
+
+        fn caps(&self) -> wraith_drivers::Caps {
+            self.0.caps()
+        }
+
+        fn local_addr(&self) -> std::net::SocketAddr {
+            self.0.local_addr()
+        }
+
+        fn now(&self) -> Instant {
+            self.0.now()
+        }
+
+        fn recv(&mut self, _: usize, _: impl FnMut(&RxMeta, &mut [u8])) -> std::io::Result<RxReport> {
+            loop {
+                thread::park();
+            }
+        }
+
+        fn tx(&mut self) -> &mut Slots {
+            self.0.tx()
+        }
+
+        fn flush(&mut self) -> std::io::Result<TxReport> {
+            self.0.flush()
+        }
+    }
+
+    struct Hangs;
+
+    impl Harness for Hangs {
+        type Driver = Stuck;
+        const NAME: &'static str = "stuck";
+
+        fn pair(link: &Link) -> Result<Pair<Stuck>, Setup> {
+            let Pair { left, right, guard } = Memory::pair(link)?;
+            Ok(Pair { left: Stuck(left), right: Stuck(right), guard })
+        }
+    }
+
+    #[test]
+    fn a_driver_that_hangs_is_reported_and_the_run_ends() {
+        let mut suite = Suite::of::<Hangs>();
+        suite.hang = Duration::from_millis(50);
+        let report = suite.run(&Options { only: Some("rx/".to_owned()), ..Options::default() });
+        assert!(!report.conforms());
+        let verdicts: Vec<&Verdict> = report.results.iter().map(|(_, verdict)| verdict).collect();
+        let hangs = Verdict::Fail("it hangs: no end after 50ms".to_owned());
+        let skipped = Verdict::Unavailable("not run: 2 cases hang, and their threads go on".to_owned());
+        assert_eq!(verdicts[..2], [&hangs; 2]);
+        assert_eq!(verdicts.len(), 13);
+        assert!(verdicts[3..].iter().all(|verdict| **verdict == skipped), "{verdicts:?}");
+    }
 }
