@@ -155,7 +155,7 @@ fn a_list_counts_only_under_its_parent() {
     assert_eq!(verifier.accept(lower, good), Ok(()), "twice is harmless");
 }
 
-/// `PROTO §10.8`
+/// `PROTO §10.2, §10.8`
 #[test]
 fn a_chunk_of_a_length_that_does_not_belong_there_is_refused_before_hashing() {
     let content = bytes(2 * CHUNK + 10);

@@ -93,7 +93,7 @@ impl Victim {
     }
 }
 
-/// PROTO §10.8
+/// PROTO §10.2, §10.8
 #[test]
 fn a_wrong_chunk_is_wanted_once_more_and_the_second_one_ends_the_source() {
     let mut victim = Victim::wanting(3 * CHUNK);

@@ -169,6 +169,7 @@ mod tests {
         assert_eq!(cids.on_new(numbered(3, id(1)), 0), Err(BadId));
     }
 
+    /// `PROTO §6.6`
     #[test]
     fn retire_prior_to_moves_to_the_next_id() {
         let mut cids = with_remote(2);

@@ -9,6 +9,9 @@ use crate::case::{Outcome, Verdict, ensure};
 use crate::peer::{AES_256_GCM, KeyPair, Parameters, Reception, Response, XCHACHA20_POLY1305, points};
 use crate::protocol::bench::{Bench, describe};
 
+/// Bytes of the payload in a RESPONSE of 1,200 bytes.
+const PADDED: usize = 1079;
+
 /// The genuine RESPONSE behind false ones.
 fn genuine(bench: &mut Bench<'_>, response: &Response) -> Outcome {
     let mut talk = bench.received(response)?;
@@ -20,8 +23,17 @@ pub(super) fn a_response_that_is_cut_off_is_dropped(bench: &mut Bench<'_>) -> Ou
     let init = bench.dialled()?;
     let response = bench.reception(&init)?;
     let whole = response.datagram();
-    let copies: Vec<Vec<u8>> = (0..whole.len()).map(|len| whole[..len].to_vec()).collect();
+    let copies: Vec<Vec<u8>> = bench.places(whole.len()).map(|len| whole[..len].to_vec()).collect();
     bench.dropped(&copies, "§2.5: a RESPONSE that is cut off")?;
+    // Whole, and in order but for its length.
+    let reception = Reception::new(&bench.profile, &init)?;
+    for padded in [PADDED - 1, 0] {
+        let (responder, keys) = (bench.id(), bench.keys());
+        let payload = reception.parameters(responder).to_bytes(padded);
+        let short = reception.respond_with_payload(responder, keys, &payload)?;
+        let len = short.datagram().len();
+        bench.dropped(&[short.datagram().to_vec()], &format!("§2.5: a RESPONSE of {len} bytes"))?;
+    }
     genuine(bench, &response)
 }
 
@@ -33,7 +45,7 @@ pub(super) fn an_altered_response_is_dropped_and_the_genuine_one_counts(bench: &
         copy[at] ^= 1 << (at % 8);
         copy
     };
-    let copies: Vec<Vec<u8>> = (0..response.datagram().len()).map(flip).collect();
+    let copies: Vec<Vec<u8>> = bench.places(response.datagram().len()).map(flip).collect();
     bench.dropped(&copies, "§4.3: a RESPONSE with an altered byte")?;
     genuine(bench, &response)
 }
@@ -97,8 +109,6 @@ fn changed(
     change(&mut parameters);
     Ok(reception.respond_with(responder, keys, &parameters)?)
 }
-
-const PADDED: usize = 1079;
 
 pub(super) fn a_malformed_response_is_refused_and_the_dial_goes_on(bench: &mut Bench<'_>) -> Outcome {
     let payloads = |reception: &Reception, responder| {
