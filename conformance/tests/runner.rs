@@ -83,6 +83,40 @@ fn what_cannot_be_meant_is_wrong_usage() {
     let message = "wraith-conformance: WRAITH_BUDGET has to be short or full\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), message);
     assert_eq!(run(&["run", "--driver", "carrier-pigeon"], &[]).status.code(), Some(2));
+}
+
+/// Before the cases run, not after them.
+#[test]
+fn a_report_that_cannot_be_written_is_known_at_once() {
     let output = run(&["run", "--driver", "memory", "--only", "rx/marks", "--junit", "/nowhere/at/all"], &[]);
+    assert_eq!((output.status.code(), out(&output)), (Some(1), String::new()));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.starts_with("wraith-conformance: cannot write /nowhere/at/all: "), "{message}");
+    assert_eq!(message.lines().count(), 1);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_no_success() {
+    let output = run(&["run", "--driver", "memory", "--only", "rx/marks", "--junit", "/dev/full"], &[]);
     assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("wraith-conformance: cannot write /dev/full: No space left"), "{message}");
+    let commands: [&[&str]; 6] = [
+        &["run", "--driver", "memory", "--only", "rx/marks"],
+        &["run", "--driver", "memory", "--only", "rx/marks", "--json"],
+        &["run", "--list"],
+        &["broken"],
+        &["peer", "core", "--only", "init/an_init_is_answered"],
+        &["peer", "--list"],
+    ];
+    for arguments in commands {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wraith-conformance"));
+        let output = command.args(arguments).stdout(full).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+        let said = message.contains("wraith-conformance: cannot print the results: No space left");
+        assert!(said, "{arguments:?}: {message}");
+    }
 }

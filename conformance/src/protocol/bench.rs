@@ -16,10 +16,13 @@ use crate::case::{Outcome, Verdict, ensure};
 use crate::peer::{Answer, Dial, Identity, KeyPair, Met, Opened, Profile, Reception, Refused, Response};
 
 /// After this long without answer a message is repeated (`PROTO §4.10`).
-const REPEAT: Duration = Duration::from_millis(250);
+pub(super) const REPEAT: Duration = Duration::from_millis(250);
 
 /// Time between handshakes that the subject has to look at, each.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// No case needs as many datagrams of the subject: one that sends more sends without end.
+const MOST: u32 = 200_000;
 
 /// A subject and this end of the wire.
 pub(crate) struct Bench<'a> {
@@ -35,6 +38,7 @@ pub(crate) struct Bench<'a> {
     /// Handshake datagrams that were seen: their repetitions are no news.
     seen: Vec<Vec<u8>>,
     inbox: VecDeque<(Door, Vec<u8>)>,
+    received: u32,
 }
 
 impl<'a> Bench<'a> {
@@ -53,6 +57,7 @@ impl<'a> Bench<'a> {
             patience,
             seen: Vec::new(),
             inbox: VecDeque::new(),
+            received: 0,
         })
     }
 
@@ -125,7 +130,14 @@ impl<'a> Bench<'a> {
         if let Some(next) = self.inbox.pop_front() {
             return Ok(Some(next));
         }
-        self.subject.receive(patience).map_err(|error| network(&error))
+        self.receive(patience)
+    }
+
+    fn receive(&mut self, patience: Duration) -> Outcome<Option<(Door, Vec<u8>)>> {
+        let arrival = self.subject.receive(patience).map_err(|error| network(&error))?;
+        self.received += u32::from(arrival.is_some());
+        ensure!(self.received <= MOST, "it sends without end: {MOST} datagrams came");
+        Ok(arrival)
     }
 
     /// Waits for a datagram of a type at either door; others are passed over.
@@ -189,9 +201,7 @@ impl<'a> Bench<'a> {
     /// (`PROTO §4.15`).
     pub(crate) fn pause(&mut self) -> Outcome {
         let end = self.now() + PAUSE;
-        while let Some(arrival) =
-            self.subject.receive(end.saturating_sub(self.now())).map_err(|error| network(&error))?
-        {
+        while let Some(arrival) = self.receive(end.saturating_sub(self.now()))? {
             self.inbox.push_back(arrival);
         }
         Ok(())
@@ -222,6 +232,22 @@ impl<'a> Bench<'a> {
     /// Whether the subject's time is virtual, so that nothing takes longer than it should.
     pub(crate) fn is_exact(&self) -> bool {
         self.subject.is_exact()
+    }
+
+    /// Which side of the handshake the subject is.
+    pub(super) fn side(&self) -> Side {
+        self.side
+    }
+
+    /// How much shorter than it is a pause may look: its beginning is seen when this end gets to look.
+    pub(crate) fn early(&self) -> Duration {
+        Duration::from_millis(if self.is_exact() { 0 } else { 200 })
+    }
+
+    /// The places of a message to try: all where time stands still, so many that the subject waits for them elsewhere.
+    pub(crate) fn places(&self, len: usize) -> impl Iterator<Item = usize> + use<> {
+        let step = if self.is_exact() { 1 } else { 17 };
+        (0..len).filter(move |at| *at < 64 || *at + 64 > len || *at % step == 0)
     }
 
     /// A dial as it should be.
@@ -325,8 +351,10 @@ impl<'a> Bench<'a> {
         let Some((_, finish)) = self.next_of(HandshakeKind::Finish, self.patience)? else {
             return Err(Verdict::Fail("§4.1: no FINISH comes".to_owned()));
         };
-        self.seen.push(finish.clone());
         let (channel, behind) = response.read(&finish)?;
+        // A packet travels with the first one only: repetitions are alone.
+        self.seen.push(finish[..finish.len() - behind.len()].to_vec());
+        self.seen.push(finish.clone());
         let mut talk = Talk::new(channel, &self.profile);
         if !behind.is_empty() {
             talk.open(behind)?;
@@ -444,7 +472,11 @@ impl From<Refused> for Verdict {
 }
 
 fn network(error: &io::Error) -> Verdict {
-    Verdict::Fail(format!("the network failed: {error}"))
+    Verdict::Fail(match error.kind() {
+        // What the subject owes did not come.
+        io::ErrorKind::TimedOut => error.to_string(),
+        _ => format!("the network failed: {error}"),
+    })
 }
 
 /// What a datagram is, for messages.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,9 @@ use crate::peer::peer_id_text;
 
 /// The largest datagram.
 const LARGEST: usize = 65_535;
+
+/// So many datagrams are held at most. Whoever sends more at once loses some, as in a socket that is full.
+const HELD: usize = 4096;
 
 /// How long a reader waits before it looks whether it is still wanted.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -94,7 +97,7 @@ impl Process {
             Some((_, SocketAddr::V4(_))) => Ipv4Addr::UNSPECIFIED.into(),
             None => Ipv4Addr::LOCALHOST.into(),
         };
-        let (arrival, arrivals) = mpsc::channel();
+        let (arrival, arrivals) = mpsc::sync_channel(HELD);
         let stop = Arc::new(AtomicBool::new(false));
         let open = |door| {
             let socket = UdpSocket::bind((any, 0))?;
@@ -118,7 +121,7 @@ impl Process {
 
     /// Takes what has arrived, and waits for more until `until` if that is nothing.
     fn gather(&mut self, until: Instant) -> io::Result<()> {
-        loop {
+        while self.waiting.len() < HELD {
             let left = until.saturating_duration_since(Instant::now());
             let next = if self.waiting.is_empty() {
                 self.arrivals.recv_timeout(left)
@@ -141,6 +144,7 @@ impl Process {
                 }
             }
         }
+        Ok(())
     }
 
     /// Asks for the list of versions and waits for it (`PROTO §4.16`).
@@ -183,7 +187,8 @@ impl Process {
         let held = std::mem::take(&mut self.waiting);
         let result = self.gather(until);
         let fresh = std::mem::replace(&mut self.waiting, held);
-        self.waiting.extend(fresh);
+        let room = (8 * HELD).saturating_sub(self.waiting.len());
+        self.waiting.extend(fresh.into_iter().take(room));
         result
     }
 }
@@ -261,7 +266,7 @@ impl Drop for Process {
 fn listen(
     socket: &UdpSocket,
     door: Door,
-    arrival: &Sender<(Door, SocketAddr, Vec<u8>)>,
+    arrival: &SyncSender<(Door, SocketAddr, Vec<u8>)>,
     stop: &Arc<AtomicBool>,
 ) -> io::Result<()> {
     let (socket, arrival, stop) = (socket.try_clone()?, arrival.clone(), stop.clone());
@@ -270,7 +275,8 @@ fn listen(
         let mut buffer = vec![0; LARGEST];
         while !stop.load(Ordering::Relaxed) {
             let Ok((len, from)) = socket.recv_from(&mut buffer) else { continue };
-            if arrival.send((door, from, buffer[..len].to_vec())).is_err() {
+            if let Err(TrySendError::Disconnected(_)) = arrival.try_send((door, from, buffer[..len].to_vec()))
+            {
                 return;
             }
         }

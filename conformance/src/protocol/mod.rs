@@ -17,5 +17,5 @@ pub use live::Live;
 pub use memory::Core;
 #[doc(hidden)]
 pub use run::check;
-pub use run::{Case, Report, run, run_case};
+pub use run::{Case, Report, run, run_case, verdicts};
 pub use subject::{Door, Side, Subject, Target, Variant, Wish};

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::{Value, json};
 
-use super::bench::Bench;
+use super::bench::{Bench, REPEAT};
 use super::cases::cases;
 use super::subject::{Side, Target, Variant};
 use crate::case::{Outcome, Verdict};
@@ -66,9 +66,59 @@ impl Report {
 /// Runs the cases that `options` ask for.
 pub fn run(target: &dyn Target, options: &Options) -> Report {
     let wanted = |case: &&Case| options.only.as_ref().is_none_or(|part| case.id.contains(part));
-    let results =
-        cases().iter().filter(wanted).map(|case| (*case, run_case(target, case, options))).collect();
+    let results = verdicts(target, cases().iter().filter(wanted), options).collect();
     Report { target: target.name(), results, options: options.clone() }
+}
+
+/// Runs cases one after the other, each when its verdict is asked for.
+///
+/// When one fails and nothing at all comes of that side any more, the others of the side are [`Verdict::Unavailable`].
+pub fn verdicts<'a>(
+    target: &'a dyn Target,
+    cases: impl Iterator<Item = &'a Case> + 'a,
+    options: &'a Options,
+) -> impl Iterator<Item = (Case, Verdict)> + 'a {
+    let (mut failed, mut gone) = (None, Vec::new());
+    cases.map(move |case| {
+        let side = case.side;
+        if failed.take_if(|last| *last == side).is_some() && !is_there(target, case, options) {
+            gone.push(side);
+        }
+        if gone.contains(&side) {
+            let silence = if side == Side::Answers { "nothing answers" } else { "nothing dials" };
+            return (*case, Verdict::Unavailable(format!("not run: {silence} there any more")));
+        }
+        let verdict = run_case(target, case, options);
+        if matches!(verdict, Verdict::Fail(_)) {
+            failed = Some(side);
+        }
+        (*case, verdict)
+    })
+}
+
+/// Whether anything comes of the side that a case is about, be it wrong.
+fn is_there(target: &dyn Target, case: &Case, options: &Options) -> bool {
+    let case = Case { variant: Variant::Usual, body: hears_anything, ..*case };
+    // Numbers that no case has used.
+    run_case(target, &case, &Options { seed: !options.seed, ..options.clone() }) == Verdict::Pass
+}
+
+/// Waits for an INIT, or for an answer to INIT of a known and of an unknown version.
+fn hears_anything(bench: &mut Bench<'_>) -> Outcome {
+    if bench.side() == Side::Dials {
+        return bench.dialled().map(|_| ());
+    }
+    let end = bench.now() + bench.patience;
+    let (known, mut unknown) = (bench.dial()?, bench.dial()?.init().to_vec());
+    unknown[1..5].copy_from_slice(&0x2a2a_2a2au32.to_be_bytes());
+    while bench.now() < end {
+        bench.send(known.init())?;
+        bench.send(&unknown)?;
+        if bench.next_raw(REPEAT)?.is_some() {
+            return Ok(());
+        }
+    }
+    Err(Verdict::Fail("nothing is answered".to_owned()))
 }
 
 /// Runs one case.

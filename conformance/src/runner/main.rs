@@ -8,8 +8,9 @@ mod junit;
 mod peer;
 mod table;
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -37,8 +38,8 @@ fn main() -> ExitCode {
 fn list() -> ExitCode {
     let mut out = io::stdout().lock();
     for case in cases() {
-        if writeln!(out, "{:60} {:18} {}", case.id, case.clause, case.level).is_err() {
-            return ExitCode::FAILURE;
+        if let Err(error) = writeln!(out, "{:60} {:18} {}", case.id, case.clause, case.level) {
+            return unprinted(&error);
         }
     }
     ExitCode::SUCCESS
@@ -53,6 +54,10 @@ fn run(args: &Run) -> ExitCode {
     if !cases().iter().any(|case| case.id.contains(wanted)) {
         return failed(&format!("no case has {wanted:?} in its name: see --list"), USAGE);
     }
+    let mut junit = match args.junit.as_deref().map(Output::create).transpose() {
+        Ok(junit) => junit,
+        Err(error) => return failed(&error, 1),
+    };
     let mut reports = Vec::new();
     for driver in &args.driver {
         for report in driver.run(&options) {
@@ -62,18 +67,35 @@ fn run(args: &Run) -> ExitCode {
             reports.push(report);
         }
     }
+    if let Err(error) = junit.as_mut().map_or(Ok(()), |junit| junit.write(&reports)) {
+        return failed(&error, 1);
+    }
     if let Err(error) = print(args, &reports) {
-        return failed(&error.to_string(), 1);
+        return unprinted(&error);
     }
     if reports.iter().all(Report::conforms) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn print(args: &Run, reports: &[Report]) -> io::Result<()> {
-    if let Some(path) = &args.junit {
-        let xml = junit::xml(reports).map_err(io::Error::other)?;
-        let named = |error: io::Error| io::Error::other(format!("cannot write {}: {error}", path.display()));
-        fs::write(path, xml).map_err(named)?;
+/// The file of `--junit`, made before the run: whoever cannot have it need not wait for that.
+struct Output<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl<'a> Output<'a> {
+    fn create(path: &'a Path) -> Result<Self, String> {
+        let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(Self { path, file })
     }
+
+    fn write(&mut self, reports: &[Report]) -> Result<(), String> {
+        let xml = junit::xml(reports).map_err(|error| error.to_string())?;
+        let named = |error| format!("cannot write {}: {error}", self.path.display());
+        self.file.write_all(xml.as_bytes()).map_err(named)
+    }
+}
+
+fn print(args: &Run, reports: &[Report]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for report in reports.iter().filter(|_| args.json) {
         writeln!(out, "{}", report.to_json())?;
@@ -92,16 +114,21 @@ fn reject_broken() -> ExitCode {
     };
     // Over memory and loopback, what does not come soon never does.
     options.patience = std::time::Duration::from_millis(250);
-    let mut caught = print_specimens(&broken::specimens::<Memory>(), &options);
+    let caught = print_specimens(&broken::specimens::<Memory>(), &options);
     #[cfg(unix)]
-    {
-        caught &= print_specimens(&broken::pollable_specimens::<wraith_conformance::Mio>(), &options);
+    let caught = caught.and_then(|caught| {
+        let nested = broken::pollable_specimens::<wraith_conformance::Mio>();
+        Ok(caught & print_specimens(&nested, &options)?)
+    });
+    match caught {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => unprinted(&error),
     }
-    if caught { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Prints a line for each, and says whether all were rejected.
-fn print_specimens<D: Driver + 'static>(specimens: &[Specimen<D>], options: &Options) -> bool {
+fn print_specimens<D: Driver + 'static>(specimens: &[Specimen<D>], options: &Options) -> io::Result<bool> {
     let mut all = true;
     for Specimen { name, rejected_by, suite } in specimens {
         let rejects =
@@ -109,11 +136,18 @@ fn print_specimens<D: Driver + 'static>(specimens: &[Specimen<D>], options: &Opt
         let rejecting: Vec<&str> = rejected_by.iter().filter(rejects).copied().collect();
         let caught = rejecting.len() == rejected_by.len();
         let text = if caught { rejecting.join(", ") } else { "NOT REJECTED".to_owned() };
-        // Whoever reads no further wants the exit code at most.
-        let _ = writeln!(io::stdout(), "{name:28} {text}");
+        writeln!(io::stdout(), "{name:28} {text}")?;
         all &= caught;
     }
-    all
+    Ok(all)
+}
+
+/// Results that nobody can read are no success. Whoever has stopped to read needs no word about it.
+fn unprinted(error: &io::Error) -> ExitCode {
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        return failed(&format!("cannot print the results: {error}"), 1);
+    }
+    ExitCode::FAILURE
 }
 
 fn failed(message: &str, code: u8) -> ExitCode {

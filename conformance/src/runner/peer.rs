@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Args;
-use wraith_conformance::protocol::{self, Case, Core, Live, Report, Side, Target, cases, run_case};
+use wraith_conformance::protocol::{self, Case, Core, Live, Report, Side, Target, cases};
 use wraith_conformance::{Options, Verdict};
 use wraith_proto::PeerId;
 
-use crate::{USAGE, failed};
+use crate::{USAGE, failed, unprinted};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -71,17 +71,21 @@ pub(crate) fn run(args: &Peer) -> ExitCode {
     }
     let target = args.target();
     let mut results = Vec::new();
-    for case in chosen {
-        let verdict = run_case(&*target, case, &options);
-        if !args.json && writeln!(io::stdout(), "{}", line(case, &verdict)).is_err() {
-            return ExitCode::FAILURE;
+    for (case, verdict) in protocol::verdicts(&*target, chosen.into_iter(), &options) {
+        if !args.json
+            && let Err(error) = writeln!(io::stdout(), "{}", line(&case, &verdict))
+        {
+            return unprinted(&error);
         }
-        results.push((*case, verdict));
+        results.push((case, verdict));
     }
     let report = Report { target: target.name(), results, options };
     let text = if args.json { report.to_json() } else { args.summary(&report) };
-    let printed = writeln!(io::stdout(), "{text}").is_ok();
-    if printed && report.conforms() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    match writeln!(io::stdout(), "{text}") {
+        Ok(()) if report.conforms() => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
+        Err(error) => unprinted(&error),
+    }
 }
 
 impl Peer {
@@ -149,8 +153,8 @@ fn list() -> ExitCode {
     let mut out = io::stdout().lock();
     for protocol::Case { id, clause, side, .. } in cases() {
         let side = if *side == Side::Answers { "answers" } else { "dials" };
-        if writeln!(out, "{id:72} {side:8} {clause}").is_err() {
-            return ExitCode::FAILURE;
+        if let Err(error) = writeln!(out, "{id:72} {side:8} {clause}") {
+            return unprinted(&error);
         }
     }
     ExitCode::SUCCESS

@@ -12,9 +12,6 @@ use crate::peer::{Reception, XCHACHA20_POLY1305};
 use crate::protocol::bench::{Bench, describe};
 use crate::protocol::talk::Talk;
 
-/// How much earlier than due a repetition may come, by the clock of this end.
-const EARLY: Duration = Duration::from_millis(20);
-
 pub(super) fn an_init_is_complete(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     ensure!(init.len() >= 1200, "§2.5: an INIT of {} bytes", init.len());
@@ -46,7 +43,10 @@ fn check_pauses(bench: &Bench<'_>, pauses: &[Duration]) -> Outcome {
     let expected = [250, 500, 1000, 1000].map(Duration::from_millis);
     ensure_eq!(pauses.len(), expected.len(), "§4.10: repetitions");
     for (found, expected) in pauses.iter().zip(expected) {
-        ensure!(*found + EARLY >= expected, "§4.10: a repetition after {found:?} instead of {expected:?}");
+        ensure!(
+            *found + bench.early() >= expected,
+            "§4.10: a repetition after {found:?} instead of {expected:?}"
+        );
         let late = Duration::from_millis(if bench.is_exact() { 5 } else { 1000 });
         ensure!(*found <= expected + late, "§4.10: a repetition after {found:?} instead of {expected:?}");
     }

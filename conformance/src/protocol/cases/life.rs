@@ -31,7 +31,21 @@ fn break_rule(bench: &mut Bench<'_>, talk: &mut Talk) -> Outcome {
     bench.violation(talk, "§9.5: an unknown frame")
 }
 
+/// A session stays for three probe timeouts, which may be over when a subject that is held up looks again.
+const ATTEMPTS: usize = 5;
+
 pub(super) fn a_closed_session_answers_ever_more_seldom(bench: &mut Bench<'_>) -> Outcome {
+    for _ in 1..if bench.is_exact() { 1 } else { ATTEMPTS } {
+        if answers_ever_more_seldom(bench)? {
+            return Ok(());
+        }
+    }
+    ensure!(answers_ever_more_seldom(bench)?, "§9.3: a packet behind CLOSE is not answered");
+    Ok(())
+}
+
+/// Whether a closed session answers at all; fails if it does and is not right.
+fn answers_ever_more_seldom(bench: &mut Bench<'_>) -> Outcome<bool> {
     const PACKETS: usize = 40;
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
@@ -51,10 +65,15 @@ pub(super) fn a_closed_session_answers_ever_more_seldom(bench: &mut Bench<'_>) -
             );
             answers += 1;
         }
-        ensure!(number > 0 || answers == 1, "§9.3: a packet behind CLOSE is answered {answers} times");
+        if number == 0 {
+            ensure!(answers <= 1, "§9.3: a packet behind CLOSE is answered {answers} times");
+            if answers == 0 {
+                return Ok(false);
+            }
+        }
     }
     ensure!(answers < PACKETS / 2, "§9.3: {answers} answers to {PACKETS} packets are not ever more seldom");
-    Ok(())
+    Ok(true)
 }
 
 pub(super) fn a_close_by_both_ends_ends_in_silence(bench: &mut Bench<'_>) -> Outcome {
