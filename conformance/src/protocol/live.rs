@@ -84,7 +84,10 @@ struct Process {
     waiting: VecDeque<(Door, Vec<u8>)>,
     stop: Arc<AtomicBool>,
     started: Instant,
-    probe: u64,
+    /// Numbers of the probes: before the first, and of the latest.
+    probes: (u64, u64),
+    /// Whether a probe that is waited for was answered.
+    answered: Option<bool>,
     /// It does not answer strangers.
     mute: bool,
 }
@@ -114,7 +117,8 @@ impl Process {
             waiting: VecDeque::new(),
             stop,
             started: Instant::now(),
-            probe: seed,
+            probes: (seed, seed),
+            answered: None,
             mute: false,
         })
     }
@@ -123,7 +127,7 @@ impl Process {
     fn gather(&mut self, until: Instant) -> io::Result<()> {
         while self.waiting.len() < HELD {
             let left = until.saturating_duration_since(Instant::now());
-            let next = if self.waiting.is_empty() {
+            let next = if self.waiting.is_empty() && self.answered != Some(true) {
                 self.arrivals.recv_timeout(left)
             } else {
                 self.arrivals.try_recv().map_err(|_| RecvTimeoutError::Timeout)
@@ -134,7 +138,7 @@ impl Process {
                     if self.child.is_some() && HandshakeKind::of(&datagram) == Some(HandshakeKind::Init) {
                         self.addr = Some(from);
                     }
-                    if self.addr == Some(from) {
+                    if self.addr == Some(from) && !self.is_of_probe(door, &datagram) {
                         self.waiting.push_back((door, datagram));
                     }
                 }
@@ -147,13 +151,31 @@ impl Process {
         Ok(())
     }
 
+    /// Whether a datagram answers a probe, be it an earlier one; notes if it answers the latest.
+    fn is_of_probe(&mut self, door: Door, datagram: &[u8]) -> bool {
+        let (Door::Back, Ok(packet)) = (door, VersionsPacket::parse(datagram)) else { return false };
+        let (before, latest) = self.probes;
+        let number = u64::from_be_bytes(packet.destination().0);
+        if number == latest {
+            self.answered = self.answered.map(|_| true);
+        }
+        number != before && number.wrapping_sub(before) <= latest.wrapping_sub(before)
+    }
+
     /// Asks for the list of versions and waits for it (`PROTO §4.16`).
     fn probe(&mut self) -> io::Result<()> {
         if self.mute {
             return self.gather_more(Instant::now() + QUIET);
         }
-        self.probe = self.probe.wrapping_add(1);
-        let source = ConnectionId(self.probe.to_be_bytes());
+        self.answered = Some(false);
+        let result = self.ask();
+        self.answered = None;
+        result
+    }
+
+    fn ask(&mut self) -> io::Result<()> {
+        self.probes.1 = self.probes.1.wrapping_add(1);
+        let source = ConnectionId(self.probes.1.to_be_bytes());
         let repr = InitRepr { version: 0x2a2a_2a2a, source, cookie: [0; 16], message_len: 1159 };
         let mut datagram = [0; 1200];
         repr.emit(&mut datagram).map_err(io::Error::other)?;
@@ -162,12 +184,7 @@ impl Process {
             let until = Instant::now() + PROBE;
             while Instant::now() < until {
                 self.gather_more(until)?;
-                let answer = self.waiting.iter().position(|(door, datagram)| {
-                    *door == Door::Back
-                        && VersionsPacket::parse(datagram).is_ok_and(|packet| packet.destination() == source)
-                });
-                if let Some(answer) = answer {
-                    self.waiting.remove(answer);
+                if self.answered == Some(true) {
                     return Ok(());
                 }
             }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use wraith_proto::wire::{AckRepr, ConnectionId, Frame, Writer, frame_kind as kind};
+use wraith_proto::wire::{
+    AckRepr, ConnectionId, Frame, HandshakeKind, Writer, frame_kind as kind, visible_destination,
+};
 
 use crate::case::{Outcome, Verdict, ensure};
 use crate::peer::{Channel, Opened, Profile, Role};
@@ -236,6 +238,20 @@ pub(crate) fn ack_of(ranges: &[(u64, u64)]) -> Vec<u8> {
     let ack = AckRepr { ranges: ranges.iter().copied(), delay_micros: 0, ecn: None };
     ack.emit(&mut writer).expect("64 ranges fit");
     writer.written().to_vec()
+}
+
+/// What a datagram is, for messages.
+pub(crate) fn describe(datagram: &[u8]) -> String {
+    let kind = match HandshakeKind::of(datagram) {
+        Some(HandshakeKind::Init) => "INIT",
+        Some(HandshakeKind::Response) => "RESPONSE",
+        Some(HandshakeKind::Finish) => "FINISH",
+        Some(HandshakeKind::Cookie) => "COOKIE",
+        Some(HandshakeKind::Versions) => "VERSIONS",
+        None if visible_destination(datagram).is_some() => "a protected packet",
+        None => "an unknown datagram",
+    };
+    format!("{kind} of {} bytes", datagram.len())
 }
 
 impl From<Closed> for Verdict {

@@ -9,8 +9,8 @@ use wraith_proto::wire::{
 
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::{Reception, XCHACHA20_POLY1305};
-use crate::protocol::bench::{Bench, describe};
-use crate::protocol::talk::Talk;
+use crate::protocol::bench::Bench;
+use crate::protocol::talk::{Talk, describe};
 
 pub(super) fn an_init_is_complete(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
@@ -76,12 +76,22 @@ pub(super) fn a_cookie_is_carried_at_once(bench: &mut Bench<'_>) -> Outcome {
         let (_, datagram) = cookie_for(&init, byte)?;
         bench.send(&datagram)?;
         bench.settle()?;
-        let Some((_, again)) = bench.next_of(HandshakeKind::Init, Duration::from_millis(100))? else {
-            return Err(Verdict::Fail(format!("§4.13: cookie {byte} does not make it repeat INIT at once")));
-        };
-        let mut expected = init.clone();
-        expected[INIT_COOKIE_OFFSET..][..COOKIE_LEN].fill(byte);
-        ensure!(again == expected, "§4.10: INIT with a cookie differs in more than the cookie");
+        let end = bench.now() + Duration::from_millis(if bench.is_exact() { 100 } else { 1000 });
+        loop {
+            let next = bench.next_of(HandshakeKind::Init, end.saturating_sub(bench.now()))?;
+            let Some((_, mut again)) = next else {
+                let what = format!("§4.13: cookie {byte} does not make it repeat INIT at once");
+                return Err(Verdict::Fail(what));
+            };
+            let cookie = again[INIT_COOKIE_OFFSET..][..COOKIE_LEN].to_vec();
+            again[INIT_COOKIE_OFFSET..][..COOKIE_LEN].fill(0);
+            ensure!(again == init, "§4.10: INIT with a cookie differs in more than the cookie");
+            if cookie == [byte; COOKIE_LEN] {
+                break;
+            }
+            // Repeated by timer, before the cookie came.
+            ensure!(!bench.is_exact(), "§4.13: INIT comes with another cookie than {byte}");
+        }
     }
     let response = bench.reception(&init)?;
     bench.received(&response).map(|_| ())
@@ -103,7 +113,9 @@ pub(super) fn cookies_without_end_make_no_flood(bench: &mut Bench<'_>) -> Outcom
     while bench.next_of(HandshakeKind::Init, Duration::ZERO)?.is_some() {
         sent += 1;
     }
-    ensure!(sent <= 1, "§4.13: 96 further cookies make it send INIT {sent} times at once");
+    // A subject that is held up may answer the first ones by now, and repeat INIT by timer.
+    let most = if bench.is_exact() { 1 } else { 10 };
+    ensure!(sent <= most, "§4.13: 96 further cookies make it send INIT {sent} times at once");
     let response = bench.reception(&init)?;
     bench.received(&response).map(|_| ())
 }
@@ -140,6 +152,7 @@ fn versions_for(init: &[u8], versions: &[u32]) -> Outcome<Vec<u8>> {
 pub(super) fn versions_without_a_common_one_end_the_dial(bench: &mut Bench<'_>) -> Outcome {
     let init = bench.dialled()?;
     bench.send(&versions_for(&init, &[0x7fff_0001, 0x1a2a_3a4a])?)?;
+    bench.overtake()?;
     let more = bench.next_raw(Duration::from_secs(2))?;
     if let Some((_, datagram)) = more {
         return Err(Verdict::Fail(format!(

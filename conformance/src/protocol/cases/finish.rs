@@ -9,16 +9,17 @@ use wraith_proto::wire::{
 use super::hello;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::{Dial, Met, Parameters, finish_mac, points};
-use crate::protocol::bench::{Bench, describe};
+use crate::protocol::bench::Bench;
 use crate::protocol::subject::Door;
-use crate::protocol::talk::Talk;
+use crate::protocol::talk::{Talk, describe};
 
 pub(super) fn a_finish_is_confirmed_at_once(bench: &mut Bench<'_>) -> Outcome {
     let dial = bench.dial()?;
     let (finish, channel) = bench.meet(&dial)?.finish()?;
     let mut talk = Talk::new(channel, &bench.profile);
     bench.send(&finish)?;
-    let opened = bench.hear(&mut talk, Duration::from_millis(100))?;
+    let at_once = Duration::from_millis(if bench.is_exact() { 100 } else { 1000 });
+    let opened = bench.hear(&mut talk, at_once)?;
     let Some(opened) = opened else {
         return Err(Verdict::Fail("§4.10: no protected packet at once".to_owned()));
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use wraith_proto::wire::{Frame, HandshakeKind, frame_kind as kind, is_handshake, visible_destination};
 
 use super::finish::is_packet;
+use super::in_time;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::protocol::bench::Bench;
 use crate::protocol::subject::Wish;
@@ -31,21 +32,12 @@ fn break_rule(bench: &mut Bench<'_>, talk: &mut Talk) -> Outcome {
     bench.violation(talk, "§9.5: an unknown frame")
 }
 
-/// A session stays for three probe timeouts, which may be over when a subject that is held up looks again.
-const ATTEMPTS: usize = 5;
-
+/// It stays for three probe timeouts.
 pub(super) fn a_closed_session_answers_ever_more_seldom(bench: &mut Bench<'_>) -> Outcome {
-    for _ in 1..if bench.is_exact() { 1 } else { ATTEMPTS } {
-        if answers_ever_more_seldom(bench)? {
-            return Ok(());
-        }
-    }
-    ensure!(answers_ever_more_seldom(bench)?, "§9.3: a packet behind CLOSE is not answered");
-    Ok(())
+    in_time(bench, answers_ever_more_seldom)
 }
 
-/// Whether a closed session answers at all; fails if it does and is not right.
-fn answers_ever_more_seldom(bench: &mut Bench<'_>) -> Outcome<bool> {
+fn answers_ever_more_seldom(bench: &mut Bench<'_>) -> Outcome {
     const PACKETS: usize = 40;
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
@@ -65,15 +57,10 @@ fn answers_ever_more_seldom(bench: &mut Bench<'_>) -> Outcome<bool> {
             );
             answers += 1;
         }
-        if number == 0 {
-            ensure!(answers <= 1, "§9.3: a packet behind CLOSE is answered {answers} times");
-            if answers == 0 {
-                return Ok(false);
-            }
-        }
+        ensure!(number > 0 || answers == 1, "§9.3: a packet behind CLOSE is answered {answers} times");
     }
     ensure!(answers < PACKETS / 2, "§9.3: {answers} answers to {PACKETS} packets are not ever more seldom");
-    Ok(true)
+    Ok(())
 }
 
 pub(super) fn a_close_by_both_ends_ends_in_silence(bench: &mut Bench<'_>) -> Outcome {
@@ -100,6 +87,10 @@ pub(super) fn the_application_closes_with_its_code(bench: &mut Bench<'_>) -> Out
 }
 
 pub(super) fn an_idle_session_ends_silently(bench: &mut Bench<'_>) -> Outcome {
+    in_time(bench, ends_silently)
+}
+
+fn ends_silently(bench: &mut Bench<'_>) -> Outcome {
     bench.profile.idle_timeout = 300;
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
@@ -111,6 +102,10 @@ pub(super) fn an_idle_session_ends_silently(bench: &mut Bench<'_>) -> Outcome {
 }
 
 pub(super) fn packets_postpone_the_idle_end(bench: &mut Bench<'_>) -> Outcome {
+    in_time(bench, packets_postpone_it)
+}
+
+fn packets_postpone_it(bench: &mut Bench<'_>) -> Outcome {
     bench.profile.idle_timeout = 600;
     let mut talk = bench.session()?;
     for _ in 0..6 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wraith_proto::wire::{Frame, GROUP_X25519, KeyShare, frame_kind as kind};
 
-use super::packets;
+use super::{in_time, packets};
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
 use crate::peer::{Opened, points};
 use crate::protocol::bench::Bench;
@@ -266,6 +266,10 @@ fn of_epoch(talk: &mut Talk, epoch: u32, present: u32, data: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn late_packets_of_the_former_epoch_are_taken_for_a_while(bench: &mut Bench<'_>) -> Outcome {
+    in_time(bench, late_packets_are_taken)
+}
+
+fn late_packets_are_taken(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     let (epoch, _) = exchange(bench, &mut talk)?;
@@ -284,6 +288,10 @@ pub(super) fn late_packets_of_the_former_epoch_are_taken_for_a_while(bench: &mut
 }
 
 pub(super) fn no_more_than_two_former_epochs_have_keys(bench: &mut Bench<'_>) -> Outcome {
+    in_time(bench, two_epochs_have_keys)
+}
+
+fn two_epochs_have_keys(bench: &mut Bench<'_>) -> Outcome {
     let mut talk = bench.session()?;
     bench.rest(&mut talk)?;
     exchange(bench, &mut talk)?;

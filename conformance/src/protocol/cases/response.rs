@@ -7,7 +7,8 @@ use wraith_proto::wire::{HandshakeKind, RESPONSE_MESSAGE_OFFSET, parameter_id as
 use super::hello;
 use crate::case::{Outcome, Verdict, ensure};
 use crate::peer::{AES_256_GCM, KeyPair, Parameters, Reception, Response, XCHACHA20_POLY1305, points};
-use crate::protocol::bench::{Bench, describe};
+use crate::protocol::bench::Bench;
+use crate::protocol::talk::describe;
 
 /// Bytes of the payload in a RESPONSE of 1,200 bytes.
 const PADDED: usize = 1079;
@@ -278,6 +279,7 @@ pub(super) fn a_refusal_ends_the_dial(bench: &mut Bench<'_>) -> Outcome {
         let response = reception.respond_with(responder, keys, &parameters)?;
         bench.send(response.datagram())?;
         bench.settle()?;
+        bench.overtake()?;
         let more = bench.next_raw(Duration::from_millis(1500))?;
         ensure!(more.is_none(), "§4.5: something is sent after a refusal");
     }
