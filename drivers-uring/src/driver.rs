@@ -26,9 +26,9 @@ const IDLE_TURNS: usize = 16;
 
 /// A UDP socket behind an `io_uring` as a [`Driver`].
 ///
-/// The thread that first receives, flushes or parks becomes the owner of the ring: the driver can be sent to another
-/// thread before that, and fails there afterwards. It should be dropped there, too: elsewhere the kernel keeps the
-/// port for some 30 ms after, and the driver its memory.
+/// The thread that first receives, flushes or parks becomes the owner of the ring. The driver can be sent to another
+/// thread at any time, but the first call or the drop there waits some 30 ms for the kernel to end the ring that belongs
+/// to the thread before.
 #[derive(Debug)]
 pub struct UringDriver {
     /// Before everything that the kernel may use on its behalf.
@@ -96,7 +96,7 @@ impl UringDriver {
     }
 
     /// Takes in what the ring has completed, and returns whether that was anything.
-    fn reap(&mut self) -> bool {
+    fn reap(&mut self) -> io::Result<bool> {
         let mut any = false;
         while let Some(completion) = self.ring.next() {
             any = true;
@@ -112,9 +112,13 @@ impl UringDriver {
                     }
                 }
                 Completion::Woken => self.unparked = true,
+                Completion::Replaced => {
+                    self.tx.release_all();
+                    self.outer.watch(self.ring.as_fd())?;
+                }
             }
         }
-        any
+        Ok(any)
     }
 
     /// Takes in the result of a send.
@@ -185,7 +189,7 @@ impl UringDriver {
     ) -> io::Result<RxReport> {
         let mut report = RxReport::default();
         let mut idle = 0;
-        self.reap();
+        self.reap()?;
         loop {
             let before = report.datagrams + report.truncated;
             self.rx.lend(self.ring.buffers(), budget, &mut report, on_datagram);
@@ -195,16 +199,22 @@ impl UringDriver {
             // Errors and what is too long must not hold the caller for ever.
             let more = self.rx.has_kept() || self.ring.has_work() || !self.ring.is_receiving();
             if after >= budget || idle > IDLE_TURNS || !more {
-                report.budget_hit = more;
+                report.budget_hit = more || self.has_late();
                 return Ok(report);
             }
             self.ring.start()?;
             self.ring.submit()?;
             // The sign of work put off may stay when all is done.
-            if !self.reap() {
+            if !self.reap()? && self.ring.is_receiving() {
+                report.budget_hit = self.has_late();
                 return Ok(report);
             }
         }
+    }
+
+    /// Whether something has arrived that a thread of the kernel has not got to yet.
+    fn has_late(&self) -> bool {
+        self.ring.is_polled() && self.socket.has_arrivals()
     }
 
     /// Why a park may end now, if there is a reason.
@@ -212,7 +222,7 @@ impl UringDriver {
         if std::mem::take(&mut self.unparked) {
             return Some(Wake::Unparked);
         }
-        (self.rx.has_kept() || self.tx.has_moved()).then_some(Wake::Traffic)
+        (self.rx.has_kept() || self.tx.take_moved()).then_some(Wake::Traffic)
     }
 }
 
@@ -246,7 +256,7 @@ impl Driver for UringDriver {
     }
 
     fn flush(&mut self) -> io::Result<TxReport> {
-        self.reap();
+        self.reap()?;
         self.tx.seal();
         let mut syscalls = 0;
         loop {
@@ -255,7 +265,7 @@ impl Driver for UringDriver {
             }
             self.ring.start()?;
             syscalls += usize::from(self.ring.submit_chain()?);
-            self.reap();
+            self.reap()?;
             if self.tx.is_running() {
                 break;
             }
@@ -272,7 +282,7 @@ impl Park for UringDriver {
 
     fn park(&mut self, until: Option<Instant>) -> io::Result<Wake> {
         loop {
-            self.reap();
+            self.reap()?;
             if let Some(wake) = self.wake() {
                 return Ok(wake);
             }
@@ -280,7 +290,7 @@ impl Park for UringDriver {
             let limit = next.map(|next| next.saturating_since(self.clock.now()));
             self.ring.start()?;
             self.ring.wait(limit)?;
-            self.reap();
+            self.reap()?;
             if let Some(wake) = self.wake() {
                 return Ok(wake);
             }

@@ -28,6 +28,12 @@ impl Outer {
         Ok(Self { all, kept, shows_kept: false.into(), watched: false.into() })
     }
 
+    /// Watches another ring: the one before has been closed, and with it went what watched it.
+    pub(crate) fn watch(&self, ring: BorrowedFd<'_>) -> io::Result<()> {
+        self.all.add(ring, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        Ok(())
+    }
+
     /// The descriptor, which from now on shows whether the driver has `kept` something.
     pub(crate) fn fd(&self, kept: bool) -> BorrowedFd<'_> {
         self.watched.store(true, Ordering::Relaxed);

@@ -15,13 +15,14 @@ use crate::verdict::Verdict;
 /// Earlier datagrams' errors that one datagram may meet before it is given up.
 const EARLIER_ERRORS: usize = 8;
 
-/// The transmit queue of a [`UringDriver`](crate::UringDriver): datagrams lie end to end in one slot a flush.
+/// The transmit queue of a [`UringDriver`](crate::UringDriver): datagrams lie end to end in one slot, and in the next one
+/// when that has no room left and its datagrams were flushed.
 #[derive(Debug)]
 pub struct Tx {
     memory: SlotMemory,
     slot_bytes: usize,
     slots: Box<[Slot]>,
-    /// The slot that datagrams are committed to.
+    /// The slot that datagrams are committed to; no other one has datagrams that no flush has seen.
     filling: Option<usize>,
     reserved: Option<(TxMeta, usize)>,
     /// Batches of earlier flushes that were not sent, in order; while sends run, also those that just were.
@@ -30,8 +31,10 @@ pub struct Tx {
     running: usize,
     max_segments: usize,
     retry: bool,
-    /// Something has moved since the last flush.
+    /// Something has moved since the last flush, and nobody was told.
     moved: bool,
+    /// There was no room for a reservation since the last flush.
+    refused: bool,
     /// Settled since the last report.
     sent: usize,
     dropped: usize,
@@ -39,6 +42,8 @@ pub struct Tx {
 
 #[derive(Debug)]
 struct Slot {
+    /// End of what flushes have seen.
+    sealed: usize,
     /// End of what is committed.
     end: usize,
     /// What is committed and no flush has seen.
@@ -91,18 +96,19 @@ pub(crate) struct Piece {
 impl Tx {
     /// Slots of `slot_bytes` bytes each, as many as `memory` holds.
     pub(crate) fn new(memory: SlotMemory, slots: usize, slot_bytes: usize, max_segments: usize) -> Self {
-        let slot = || Slot { end: 0, segments: Segments::new(max_segments, MAX_V4), users: 0 };
+        let slot = || Slot { sealed: 0, end: 0, segments: Segments::new(max_segments, MAX_V4), users: 0 };
         Self {
             memory,
             slot_bytes,
             slots: (0..slots).map(|_| slot()).collect(),
             filling: None,
             reserved: None,
-            queue: VecDeque::with_capacity(slots * Segments::BATCHES),
+            queue: VecDeque::with_capacity((slots + 1) * Segments::BATCHES),
             running: 0,
             max_segments,
             retry: false,
             moved: false,
+            refused: false,
             sent: 0,
             dropped: 0,
         }
@@ -113,9 +119,10 @@ impl Tx {
         // Its place may be given to another.
         self.reserved = None;
         self.retry = false;
-        let Some(index) = self.filling.take() else { return };
+        let Some(index) = self.filling else { return };
         let slot = &mut self.slots[index];
-        let mut start = index * self.slot_bytes;
+        let mut start = index * self.slot_bytes + slot.sealed;
+        slot.sealed = slot.end;
         while let Some((meta, bytes, segment)) = slot.segments.take() {
             let split = self.max_segments == 1;
             slot.users += 1;
@@ -241,13 +248,24 @@ impl Tx {
 
     /// Notes that the network reads no more for a send that held this slot.
     pub(crate) fn release(&mut self, slot: u16) {
-        self.moved = true;
+        self.moved |= self.refused;
         self.leave(slot.into());
+    }
+
+    /// Notes that the network reads no more for any send that has ended.
+    pub(crate) fn release_all(&mut self) {
+        self.moved |= self.refused;
+        for index in 0..self.slots.len() {
+            self.slots[index].users = 1 + self.queue.iter().filter(|batch| !batch.done && batch.slot == index).count();
+            self.leave(index);
+        }
     }
 
     /// Ends a flush, and says what has been settled since the last one.
     pub(crate) fn report(&mut self, syscalls: usize) -> TxReport {
-        self.moved = false;
+        // Room that came without a datagram's end shows in no number of the report.
+        let silent = self.sent == 0 && self.dropped == 0;
+        self.moved = mem::take(&mut self.refused) && silent && self.slots.iter().any(Slot::is_free);
         TxReport {
             sent: mem::take(&mut self.sent),
             dropped: mem::take(&mut self.dropped),
@@ -266,9 +284,9 @@ impl Tx {
         self.retry
     }
 
-    /// Whether a flush has something new to settle or to send.
-    pub(crate) fn has_moved(&self) -> bool {
-        self.moved
+    /// Whether a flush has something new to settle or to send, or a reservation may find room again: says so once.
+    pub(crate) fn take_moved(&mut self) -> bool {
+        mem::take(&mut self.moved)
     }
 
     /// Datagrams that one send may carry; 1 after a refusal.
@@ -290,11 +308,29 @@ impl Tx {
         }
     }
 
+    /// The slot that has room for a datagram, if any has.
+    fn slot_for(&self, meta: &TxMeta, len: usize) -> Option<usize> {
+        // The next flush adds so many batches at most.
+        if self.queue.len() > self.slots.len() * Segments::BATCHES {
+            return None;
+        }
+        let fits = |index: &usize| {
+            let slot = &self.slots[*index];
+            len <= self.slot_bytes - slot.end && slot.segments.has_room(meta, len)
+        };
+        match self.filling {
+            Some(index) if fits(&index) => Some(index),
+            Some(index) if !self.slots[index].segments.is_empty() => None,
+            _ => self.slots.iter().position(Slot::is_free).filter(fits),
+        }
+    }
+
     /// Notes that a slot has one user less.
     fn leave(&mut self, slot: usize) {
         let Some(slot) = self.slots.get_mut(slot) else { return };
         slot.users = slot.users.saturating_sub(1);
         if slot.users == 0 && slot.segments.is_empty() {
+            slot.sealed = 0;
             slot.end = 0;
         }
     }
@@ -310,13 +346,11 @@ impl Tx {
 impl TxQueue for Tx {
     fn reserve(&mut self, meta: &TxMeta, len: usize) -> Option<&mut [u8]> {
         self.reserved = None;
-        let free = |slot: &Slot| slot.users == 0;
-        let index = self.filling.or_else(|| self.slots.iter().position(free))?;
-        let slot = &self.slots[index];
-        if len > self.slot_bytes - slot.end || !slot.segments.has_room(meta, len) {
+        let Some(index) = self.slot_for(meta, len) else {
+            self.refused = true;
             return None;
-        }
-        let start = index * self.slot_bytes + slot.end;
+        };
+        let start = index * self.slot_bytes + self.slots[index].end;
         let room = self.memory.bytes(start..start + len)?;
         self.filling = Some(index);
         self.reserved = Some((*meta, len));
@@ -333,6 +367,13 @@ impl TxQueue for Tx {
             // Only an empty datagram in a full queue comes here.
             self.dropped += 1;
         }
+    }
+}
+
+impl Slot {
+    /// Whether nothing of what flushes have seen lies here any more.
+    fn is_free(&self) -> bool {
+        self.users == 0
     }
 }
 

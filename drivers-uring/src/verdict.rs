@@ -3,7 +3,7 @@
 /// What to do after a failed send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// A send before it failed, so this one was not tried.
+    /// A send before it failed, or its thread ended, so this one was not tried.
     Cancelled,
     /// The system has no memory for packets: wait a little.
     NoBuffers,
@@ -21,7 +21,8 @@ impl Verdict {
     /// The meaning of an error number as the result of a send.
     pub(crate) fn of_send(code: i32) -> Self {
         match code {
-            libc::ECANCELED => Self::Cancelled,
+            // The second one if the thread ended that the send was submitted by: no memory of ours is bad.
+            libc::ECANCELED | libc::EFAULT => Self::Cancelled,
             libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR => Self::NoBuffers,
             libc::ECONNREFUSED | libc::ECONNRESET => Self::Earlier,
             libc::EMSGSIZE => Self::TooLong,

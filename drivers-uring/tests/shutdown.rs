@@ -78,14 +78,75 @@ fn a_driver_moves_to_another_thread_before_its_first_use() {
     thread.join().unwrap();
 }
 
+/// Sends ten datagrams there and back; what was left by a budget before comes first.
+fn exchange(driver: &mut UringDriver, other: &mut UringDriver, left: usize) {
+    send(other, driver.local_addr(), 10);
+    let mut received = 0;
+    while received < left + 10 {
+        let report = driver.recv(64, |_, data| assert_eq!(*data, [7; 1200])).unwrap();
+        received += report.datagrams;
+        if !report.budget_hit && received < left + 10 {
+            assert_eq!(driver.park(None).unwrap(), Wake::Traffic);
+        }
+    }
+    assert_eq!(received, left + 10);
+    send(driver, other.local_addr(), 10);
+    let mut back = 0;
+    while back < 10 {
+        assert_eq!(other.park(None).unwrap(), Wake::Traffic);
+        back += other.recv(64, |_, _| {}).unwrap().datagrams;
+    }
+}
+
 #[test]
-fn a_second_thread_is_refused_with_the_reason() {
+fn a_driver_that_was_used_goes_on_in_any_thread_and_keeps_what_has_arrived() {
     let mut driver = bind(SocketAddr::new(V4, 0));
-    driver.recv(9, |_, _| {}).unwrap();
-    let thread = thread::spawn(move || {
-        let now = driver.now();
-        driver.park(Some(now)).unwrap_err()
-    });
-    let error = thread.join().unwrap();
-    assert!(error.to_string().contains("the thread that used the driver first"), "{error}");
+    let mut other = bind(SocketAddr::new(V4, 0));
+    let mut left = 0;
+    for round in 0..6 {
+        exchange(&mut driver, &mut other, left);
+        // Some that the budget leaves, some that wait in the socket.
+        send(&mut other, driver.local_addr(), 5);
+        assert_eq!(driver.park(None).unwrap(), Wake::Traffic);
+        assert_eq!(driver.recv(2, |_, _| {}).unwrap().datagrams, 2);
+        send(&mut other, driver.local_addr(), 5);
+        driver.unparker().unpark().unwrap();
+        // Back in this thread, which lives on; the other one has ended.
+        let thread = thread::spawn(move || {
+            if round % 2 == 0 {
+                exchange(&mut driver, &mut other, 8);
+                assert_eq!(driver.park(None).unwrap(), Wake::Unparked);
+            }
+            (driver, other)
+        });
+        (driver, other) = thread.join().unwrap();
+        left = 0;
+        if round % 2 == 1 {
+            exchange(&mut driver, &mut other, 8);
+            assert_eq!(driver.park(None).unwrap(), Wake::Unparked);
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_was_used_frees_its_port_on_any_thread() {
+    let mut addr = SocketAddr::new(V4, 0);
+    let mut other = bind(addr);
+    for round in 0..20 {
+        let mut driver = bind(addr);
+        addr = driver.local_addr();
+        send(&mut other, addr, 50);
+        assert_eq!(driver.park(None).unwrap(), Wake::Traffic);
+        send(&mut driver, other.local_addr(), 50);
+        if round % 2 == 0 {
+            thread::spawn(move || drop(driver)).join().unwrap();
+        } else {
+            // Its thread has ended.
+            let used = thread::spawn(move || {
+                driver.recv(3, |_, _| {}).unwrap();
+                driver
+            });
+            drop(used.join().unwrap());
+        }
+    }
 }

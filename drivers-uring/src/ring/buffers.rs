@@ -25,7 +25,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// `count` buffers (at least one, at most 2¹⁵; rounded up to a power of two) of `size` bytes, all of them ours.
+    /// `count` buffers (at least one, at most 2¹⁵; rounded up to a power of two) of `size` bytes, none of them ours.
     pub(super) fn new(count: u16, size: usize) -> Self {
         let count = count.clamp(1, 1 << 15).next_power_of_two();
         // A cache line of distance keeps neighbours apart.
@@ -37,7 +37,7 @@ impl Buffers {
             stride,
             count,
             tail: 0,
-            ours: vec![true; usize::from(count)].into(),
+            ours: vec![false; usize::from(count)].into(),
             available: 0,
         }
     }
@@ -100,10 +100,14 @@ impl Buffers {
         self.available += 1;
     }
 
-    /// Gives every buffer that is ours.
-    pub(super) fn give_all(&mut self) {
+    /// Gives every buffer that is not ours to a kernel's ring that has just begun.
+    pub(super) fn start_anew(&mut self) {
+        self.tail = 0;
+        self.available = 0;
         for id in 0..self.count {
-            self.give(id);
+            if !std::mem::replace(&mut self.ours[usize::from(id)], true) {
+                self.give(id);
+            }
         }
         self.publish();
     }

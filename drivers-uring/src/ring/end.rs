@@ -1,6 +1,6 @@
 //! The end of a ring: nothing runs any more, or its memory stays.
 
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,9 @@ use io_uring::opcode;
 use io_uring::types::CancelBuilder;
 
 use super::buffers::Buffers;
+use super::life::Life;
 use super::messages::Messages;
-use super::{GROUP, Ring, kind};
+use super::{GROUP, Ring, kind, tolerate};
 
 /// How long the end of a ring may take.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
@@ -25,17 +26,17 @@ impl Ring {
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
         // SAFETY: the operation uses no memory.
         while !unsafe { self.push(&cancel, kind::CANCEL, 0) } {
-            if self.submit().is_err() {
+            if tolerate(self.io.submit()).is_err() {
                 return false;
             }
         }
         let until = Instant::now() + PATIENCE;
         while self.running > 0 {
             // Another thread than the one that used the ring cannot do this.
-            if self.wait(Some(PAUSE)).is_err() {
+            if tolerate(self.enter(1, Some(PAUSE))).is_err() {
                 return false;
             }
-            while self.next().is_some() {}
+            while self.seen().is_some() {}
             if Instant::now() >= until {
                 return self.running == 0;
             }
@@ -46,11 +47,16 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if self.quiesce() {
-            // The kernel takes its time to end a ring; without files it holds no port meanwhile.
-            let submitter = self.io.submitter();
-            let _ = submitter.unregister_files();
-            let _ = submitter.unregister_buf_ring(GROUP);
+        // The kernel takes its time to end a ring; without files it holds no port meanwhile. It takes them from the ring of
+        // another thread only then.
+        let quiet = self.before.is_none() && self.quiesce() && self.io.submitter().unregister_files().is_ok();
+        if quiet {
+            let _ = self.io.submitter().unregister_buf_ring(GROUP);
+        }
+        // SAFETY: it is dropped nowhere else, and not used behind this.
+        unsafe { ManuallyDrop::drop(&mut self.io) };
+        let over = |life: &Life| life.has_ended(PATIENCE);
+        if quiet || over(&self.life) && self.before.as_ref().is_none_or(over) {
             return;
         }
         mem::forget(mem::replace(&mut self.buffers, Buffers::new(1, 1)));

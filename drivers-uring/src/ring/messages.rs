@@ -102,6 +102,11 @@ impl Messages {
         }
     }
 
+    /// A header that the kernel may still have a use for.
+    pub(super) fn busy(&self) -> Option<u16> {
+        self.busy.iter().position(|busy| *busy).map(|index| index as u16)
+    }
+
     fn others(&self) -> *mut Others {
         self.others.cast()
     }

@@ -2,17 +2,24 @@
 //!
 //! All memory that the kernel reads or writes belongs to the ring, or is shared with it, and outlives every
 //! operation: a ring that cannot prove at its end that all operations have ended leaks that memory.
+//!
+//! The kernel lets one thread alone use a ring (`IORING_SETUP_SINGLE_ISSUER`). When another one comes, it gets a ring of
+//! its own with the same memory, and the one before is ended.
 
 mod buffers;
 mod end;
+mod life;
 mod memory;
 mod messages;
+mod owner;
 mod setup;
 mod slots;
 
+use std::collections::VecDeque;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +32,7 @@ pub(crate) use buffers::Buffers;
 pub(crate) use setup::Setup;
 pub(crate) use slots::SlotMemory;
 
+use life::Life;
 use memory::Region;
 use messages::Messages;
 
@@ -32,9 +40,9 @@ use messages::Messages;
 pub(crate) const CHAIN: u16 = 128;
 /// The group that receive buffers belong to.
 const GROUP: u16 = 0;
-/// Registered files.
-const SOCKET: Fixed = Fixed(0);
-const WAKER: Fixed = Fixed(1);
+/// Registered files, between two that are there for [`Life`].
+const SOCKET: Fixed = Fixed(1);
+const WAKER: Fixed = Fixed(2);
 /// `IORING_SEND_ZC_REPORT_USAGE`, and what is reported then: `IORING_NOTIF_USAGE_ZC_COPIED`.
 const REPORT_USAGE: u16 = 1 << 3;
 const USAGE_COPIED: u32 = 1 << 31;
@@ -52,6 +60,8 @@ pub(crate) enum Completion {
     Released { slot: u16, copied: bool },
     /// An unparker was used.
     Woken,
+    /// The ring is another one, with another descriptor. No send that has ended holds its slot any more.
+    Replaced,
 }
 
 /// A send: which message header it takes, what it sends and with what.
@@ -79,7 +89,16 @@ mod kind {
 
 /// A ring with one socket and one event counter.
 pub(crate) struct Ring {
-    io: IoUring,
+    /// Dropped by hand, because the rest has to wait for its end.
+    io: ManuallyDrop<IoUring>,
+    life: Life,
+    /// The ring of the thread before, as long as the kernel has not ended it.
+    before: Option<Life>,
+    /// What a ring of another thread has left, to be reported first.
+    left: VecDeque<Completion>,
+    /// What the ring was made of, to make another.
+    setup: Setup,
+    files: [OwnedFd; 2],
     buffers: Buffers,
     messages: Messages,
     transmit: Arc<Region>,
@@ -111,6 +130,9 @@ impl Ring {
     /// Makes the calling thread the owner, if there is none yet, and asks for datagrams and wake-ups if that
     /// has ended. The requests leave with the next entry.
     pub(crate) fn start(&mut self) -> io::Result<()> {
+        if self.before.is_some() {
+            self.finish_replacing()?;
+        }
         if !self.started {
             self.io.submitter().register_enable_rings()?;
             self.started = true;
@@ -170,7 +192,8 @@ impl Ring {
         let queue = self.io.submission();
         let awake = polled && !queue.need_wakeup() && !queue.cq_overflow();
         drop(queue);
-        tolerate(self.io.submit())?;
+        let entered = self.io.submit();
+        self.own(entered)?;
         Ok(!awake)
     }
 
@@ -188,28 +211,35 @@ impl Ring {
         if sends <= 1 || self.is_polled() {
             return self.submit();
         }
-        self.enter(sends, Some(Duration::ZERO))?;
+        let entered = self.enter(sends, Some(Duration::ZERO));
+        self.own(entered)?;
         Ok(true)
     }
 
     /// Submits what was added, and waits for a completion, at most for `limit`.
     pub(crate) fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        self.enter(1, limit)
+        let entered = self.enter(1, limit);
+        self.own(entered)
     }
 
-    fn enter(&mut self, completions: usize, limit: Option<Duration>) -> io::Result<()> {
+    fn enter(&mut self, completions: usize, limit: Option<Duration>) -> io::Result<usize> {
         let submitter = self.io.submitter();
-        tolerate(match limit {
+        match limit {
             None => submitter.submit_and_wait(completions),
             Some(limit) => {
                 let limit = Timespec::from(limit);
                 submitter.submit_with_args(completions, &SubmitArgs::new().timespec(&limit))
             }
-        })
+        }
     }
 
     /// The next completion that has been seen, or can be without entering the kernel.
     pub(crate) fn next(&mut self) -> Option<Completion> {
+        self.left.pop_front().or_else(|| self.seen())
+    }
+
+    /// The next completion in the queue that the kernel shares.
+    fn seen(&mut self) -> Option<Completion> {
         loop {
             let entry = self.io.completion().next()?;
             let (flags, result) = (entry.flags(), entry.result());
@@ -257,14 +287,15 @@ impl Ring {
             (Err(_), Some(buffer)) => self.buffers.give(buffer),
             (_, None) => {}
         }
-        // No buffer was left, or its thread has ended: it is armed again, which is no failure.
-        let harmless = result >= 0 || [-libc::ENOBUFS, -libc::ECANCELED].contains(&result);
+        // No buffer was left, or its thread has ended, for which EFAULT stands, too: it is armed again, which is no
+        // failure.
+        let harmless = result >= 0 || [-libc::ENOBUFS, -libc::ECANCELED, -libc::EFAULT].contains(&result);
         (!harmless).then_some(Completion::ReceiveFailed { error: -result })
     }
 
     /// Whether entering the kernel or another look at completions may bring something.
     pub(crate) fn has_work(&mut self) -> bool {
-        if !self.io.completion().is_empty() {
+        if !self.left.is_empty() || !self.io.completion().is_empty() {
             return true;
         }
         let polled = self.is_polled();
@@ -292,7 +323,7 @@ impl Ring {
     }
 
     /// Whether a thread of the kernel submits.
-    fn is_polled(&self) -> bool {
+    pub(crate) fn is_polled(&self) -> bool {
         self.io.params().is_setup_sqpoll()
     }
 
@@ -345,9 +376,6 @@ fn tolerate(entered: io::Result<usize>) -> io::Result<()> {
         Err(error) => match error.raw_os_error() {
             // The time is over, a signal came, completions must be looked at first, memory is short for a moment.
             Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
-            Some(libc::EEXIST) => Err(io::Error::other(
-                "the ring belongs to the thread that used the driver first, and this is another",
-            )),
             _ => Err(error),
         },
     }

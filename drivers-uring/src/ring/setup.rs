@@ -1,13 +1,16 @@
 //! How a ring is set up, step by step, each of which the system may refuse.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use io_uring::types::Napi;
 use io_uring::{IoUring, Probe, opcode};
 
 use super::buffers::Buffers;
+use super::life::Life;
 use super::messages::Messages;
 use super::slots::SlotMemory;
 use super::{CHAIN, GROUP, Ring, Sending};
@@ -16,8 +19,10 @@ use crate::wire::RX_PAYLOAD;
 
 /// A whole chain, a receive, a wake-up and a cancellation.
 const SUBMISSIONS: u32 = 256;
-/// Two for each of many zero-copy sends, and what arrives meanwhile.
+/// Least completions that the ring has room for: two for each of many zero-copy sends, and what else ends meanwhile.
 const COMPLETIONS: u32 = 2048;
+/// Most completions that Linux makes room for.
+const MAX_COMPLETIONS: u32 = 1 << 16;
 
 /// What a ring is made of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,13 +48,18 @@ impl Ring {
         socket: BorrowedFd<'_>,
         waker: BorrowedFd<'_>,
     ) -> Result<(Self, SlotMemory), Refusal> {
-        let io = build(setup).map_err(|error| Refusal::new(Step::Setup, &error))?;
-        io.submitter()
-            .register_files(&[socket.as_raw_fd(), waker.as_raw_fd()])
-            .map_err(|error| Refusal::new(Step::Files, &error))?;
+        let files = [socket.try_clone_to_owned(), waker.try_clone_to_owned()];
+        let [socket, waker] = files.map(|file| file.map_err(|error| Refusal::new(Step::Files, &error)));
+        let files = [socket?, waker?];
+        let (io, life) = build(setup, &files)?;
         let (memory, transmit) = SlotMemory::new(setup.transmit_bytes);
         let mut ring = Self {
-            io,
+            io: ManuallyDrop::new(io),
+            life,
+            before: None,
+            left: VecDeque::new(),
+            setup: *setup,
+            files,
             buffers: Buffers::new(setup.buffers, RX_PAYLOAD + setup.buffer_bytes),
             messages: Messages::new(CHAIN),
             transmit,
@@ -61,19 +71,23 @@ impl Ring {
             started: false,
             sending: Sending::Copy,
         };
-        ring.register_buffers().map_err(|error| Refusal::new(Step::Buffers, &error))?;
-        if let Some(time) = setup.busy_poll {
-            let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
-            let mut polling = Napi::new().set_busy_poll_timeout(micros);
-            ring.io
-                .submitter()
-                .register_napi(&mut polling)
-                .map_err(|error| Refusal::new(Step::BusyPoll, &error))?;
-        }
+        ring.equip()?;
         if setup.zero_copy {
             ring.sending = ring.register_transmit();
         }
         Ok((ring, memory))
+    }
+
+    /// Gives a new ring the memory to receive in, and what was asked for.
+    pub(super) fn equip(&mut self) -> Result<(), Refusal> {
+        self.register_buffers().map_err(|error| Refusal::new(Step::Buffers, &error))?;
+        if let Some(time) = self.setup.busy_poll {
+            let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+            let mut polling = Napi::new().set_busy_poll_timeout(micros);
+            let registered = self.io.submitter().register_napi(&mut polling);
+            registered.map_err(|error| Refusal::new(Step::BusyPoll, &error))?;
+        }
+        Ok(())
     }
 
     fn register_buffers(&mut self) -> io::Result<()> {
@@ -87,12 +101,12 @@ impl Ring {
                 0,
             )?;
         }
-        self.buffers.give_all();
+        self.buffers.start_anew();
         Ok(())
     }
 
     /// Finds out which way of sending without a copy there is, short of trying it on a real device.
-    fn register_transmit(&mut self) -> Sending {
+    pub(super) fn register_transmit(&mut self) -> Sending {
         let mut known = Probe::new();
         let asked = self.io.submitter().register_probe(&mut known);
         if asked.is_err() || !known.is_supported(opcode::SendMsgZc::CODE) {
@@ -124,10 +138,25 @@ impl Ring {
     }
 }
 
-fn build(setup: &Setup) -> io::Result<IoUring> {
+/// A ring that knows the files, and what tells its end.
+pub(super) fn build(setup: &Setup, files: &[OwnedFd; 2]) -> Result<(IoUring, Life), Refusal> {
+    let io = empty(setup).map_err(|error| Refusal::new(Step::Setup, &error))?;
+    let registered = Life::new().and_then(|(life, sign)| {
+        let [socket, waker] = files.each_ref().map(AsRawFd::as_raw_fd);
+        // Kernels let go of files in either order, and the socket must go before the last sign does.
+        io.submitter().register_files(&[sign.as_raw_fd(), socket, waker, sign.as_raw_fd()])?;
+        Ok(life)
+    });
+    let life = registered.map_err(|error| Refusal::new(Step::Files, &error))?;
+    Ok((io, life))
+}
+
+fn empty(setup: &Setup) -> io::Result<IoUring> {
+    // What does not fit waits in the kernel, where it would be lost with a ring that another thread takes over.
+    let completions = (2 * u32::from(setup.buffers)).next_power_of_two().clamp(COMPLETIONS, MAX_COMPLETIONS);
     let mut builder = IoUring::builder();
     // The thread that uses the ring first enables it, and becomes its only one.
-    builder.dontfork().setup_r_disabled().setup_submit_all().setup_cqsize(COMPLETIONS);
+    builder.dontfork().setup_r_disabled().setup_submit_all().setup_cqsize(completions);
     match setup.poll_thread {
         Some(idle) => builder.setup_sqpoll(u32::try_from(idle.as_millis()).unwrap_or(u32::MAX).max(1)),
         None => builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag(),

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::end::PATIENCE;
 use super::*;
+use crate::verdict::Verdict;
 use crate::waker::Waker;
 use crate::wire::RX_PAYLOAD;
 
@@ -195,8 +196,57 @@ fn the_end_of_a_ring_waits_for_what_runs_and_not_for_long() {
 }
 
 #[test]
-fn the_end_of_a_ring_on_another_thread_keeps_its_memory() {
+fn a_ring_goes_on_in_another_thread_and_nothing_is_sent_twice_or_lost() {
+    for owner_lives in [false, true] {
+        let filled = || {
+            let mut bench = bench(2);
+            let (sent, ended) = fill(&mut bench);
+            (sent, ended, bench)
+        };
+        let of_the_owner = if owner_lives { filled() } else { thread::spawn(filled).join().unwrap() };
+        let (sent, mut ended, mut bench) = of_the_owner;
+        bench.outer.set_nonblocking(true).unwrap();
+        let go_on = move || {
+            bench.ring.wait(Some(Duration::ZERO)).unwrap();
+            let (mut cancelled, mut replaced) = (0, false);
+            while let Some(completion) = bench.ring.next() {
+                match completion {
+                    Completion::Sent { result: 0, .. } => ended += 1,
+                    Completion::Sent { result, .. } => {
+                        assert_eq!(Verdict::of_send(-result), Verdict::Cancelled);
+                        cancelled += 1;
+                    }
+                    other => {
+                        assert_eq!(other, Completion::Replaced);
+                        replaced = true;
+                    }
+                }
+            }
+            assert!(replaced);
+            assert_eq!(ended + cancelled, sent as usize);
+            let numbers = std::iter::from_fn(|| bench.next_number());
+            assert!(numbers.eq(0..ended as u32), "what went out is what was said to have gone");
+            bench.ring.start().unwrap();
+            bench.send(0, 3);
+            assert_eq!(bench.ended(), 3);
+            assert!((0..3).map(Some).eq((0..3).map(|_| bench.next_number())));
+            bench.outer.send(b"back").unwrap();
+            bench.ring.wait(LOOK).unwrap();
+            let completion = bench.ring.next();
+            assert!(matches!(completion, Some(Completion::Received { .. })), "{completion:?}");
+        };
+        thread::spawn(go_on).join().unwrap();
+    }
+}
+
+#[test]
+fn the_end_of_a_ring_on_another_thread_is_waited_for() {
     let mut bench = bench(2);
-    bench.ring.submit().unwrap();
-    thread::spawn(move || assert!(!bench.ring.quiesce())).join().unwrap();
+    fill(&mut bench);
+    let (life, _sign) = Life::new().unwrap();
+    assert!(!life.has_ended(Duration::ZERO), "the sign is held here");
+    let life = std::mem::replace(&mut bench.ring.life, life);
+    // It lives while its descriptor is open, and the end that is waited for here never comes.
+    thread::spawn(move || drop(bench)).join().unwrap();
+    assert!(life.has_ended(PATIENCE));
 }

@@ -157,7 +157,7 @@ fn while_a_chain_runs_its_slot_is_kept_and_another_is_filled() {
     assert!(!tx.piece(0, plan).unwrap().linked, "they go to different hosts");
     tx.note_running(plan.sends);
     assert_eq!(tx.report(1), report(0, 0, 2, 1));
-    assert!(!tx.has_moved());
+    assert!(!tx.take_moved());
     // The first slot is on its way, the second one free, and then nothing.
     assert!(commit(&mut tx, 3, 3, 200));
     assert!(!commit(&mut tx, 3, 4, 1));
@@ -165,7 +165,8 @@ fn while_a_chain_runs_its_slot_is_kept_and_another_is_filled() {
     assert_eq!(tx.plan(9, true).sends, 0, "order would be lost");
     assert!(tx.reserve(&to(4), 1).is_none());
     tx.settle(1, 0, false);
-    assert!(tx.has_moved());
+    assert!(tx.take_moved());
+    assert!(!tx.take_moved(), "it is said once");
     assert_eq!(tx.report(0), report(1, 0, 2, 0));
     assert!(tx.reserve(&to(4), 1).is_none(), "the slot still holds the first one");
     tx.settle(0, 0, false);
@@ -185,7 +186,7 @@ fn a_full_slot_lends_nothing_until_the_flush_and_a_tail_keeps_it() {
     assert!(tx.reserve(&to(2), 51).is_none());
     assert!(tx.reserve(&to(2), 50).is_some());
     assert_eq!(wire.flush(&mut tx), report(1, 0, 1, 1));
-    assert!(!commit(&mut tx, 3, 3, 50));
+    assert!(!commit(&mut tx, 3, 3, 51));
     assert_eq!(wire.flush(&mut tx), report(1, 0, 0, 1));
     assert!(commit(&mut tx, 3, 3, 250));
     assert_eq!(wire.flush(&mut tx), report(1, 0, 0, 1));
@@ -327,4 +328,64 @@ fn a_reservation_is_reused_until_it_is_committed_and_ends_with_a_flush() {
     assert_eq!(wire.flush(&mut tx), report(0, 0, 0, 0));
     assert!(wire.calls.is_empty());
     assert!(tx.reserve(&to(1), 1 << 17).is_none(), "no slot is so large");
+}
+
+#[test]
+fn a_slot_has_room_behind_datagrams_that_wait_and_begins_anew_when_all_are_gone() {
+    let mut tx = queue(100, 2, 64);
+    // Flush by flush, while the first send runs.
+    for tag in 0..20 {
+        assert!(commit(&mut tx, 1, tag, 10), "{tag}");
+        tx.seal();
+        tx.note_running(usize::from(tag == 0));
+        assert_eq!(tx.report(0).in_flight, usize::from(tag) + 1);
+    }
+    assert!(!commit(&mut tx, 1, 20, 1), "both slots are full");
+    tx.settle(0, 0, false);
+    let mut wire = Wire::default();
+    assert_eq!(wire.flush(&mut tx), report(20, 0, 0, 1));
+    assert_eq!(wire.tags(), (1..20).collect::<Vec<_>>());
+    assert!(commit(&mut tx, 1, 0, 100));
+    assert_eq!(wire.flush(&mut tx), report(1, 0, 0, 1));
+}
+
+#[test]
+fn a_queue_that_moves_on_holds_no_more_than_its_batches() {
+    let mut tx = queue(1 << 16, 2, 1);
+    let mut committed = 0;
+    while commit(&mut tx, 1, committed as u8, 1) {
+        committed += 1;
+        tx.seal();
+        tx.note_running(usize::from(committed == 1));
+    }
+    assert_eq!(committed, 2 * Segments::BATCHES + 1);
+    assert_eq!(tx.report(0), report(0, 0, committed, 0));
+    tx.settle(0, 0, false);
+    assert!(commit(&mut tx, 1, 0, 1));
+}
+
+#[test]
+fn room_that_comes_back_is_told_to_whoever_found_none() {
+    let mut tx = queue(100, 1, 64);
+    let send = |tx: &mut Tx| {
+        assert!(commit(tx, 1, 0, 100));
+        tx.seal();
+        tx.note_running(1);
+        tx.settle(0, 0, true);
+        assert_eq!(tx.report(1), report(1, 0, 0, 1));
+    };
+    send(&mut tx);
+    tx.release(0);
+    assert!(!tx.take_moved(), "nobody waits for it");
+    send(&mut tx);
+    assert!(!commit(&mut tx, 1, 0, 1));
+    tx.release(0);
+    assert!(tx.take_moved());
+    send(&mut tx);
+    assert!(!commit(&mut tx, 1, 0, 1));
+    tx.seal();
+    tx.release_all();
+    assert_eq!(tx.report(0), report(0, 0, 0, 0));
+    assert!(tx.take_moved(), "the report cannot say it");
+    send(&mut tx);
 }
