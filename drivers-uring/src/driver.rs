@@ -101,6 +101,7 @@ impl UringDriver {
         while let Some(completion) = self.ring.next() {
             any = true;
             match completion {
+                Completion::Arrived => self.receive_directly(),
                 Completion::Received { buffer, len } => self.rx.filled(buffer, len),
                 Completion::ReceiveFailed { error } => self.rx.failed(error),
                 Completion::Sent { index, result, holds } => self.settle(index.into(), result, holds),
@@ -197,24 +198,38 @@ impl UringDriver {
             let after = report.datagrams + report.truncated;
             idle += usize::from(before == after);
             // Errors and what is too long must not hold the caller for ever.
-            let more = self.rx.has_kept() || self.ring.has_work() || !self.ring.is_receiving();
+            let more = if self.ring.is_polled() {
+                self.receive_directly();
+                self.rx.has_kept()
+            } else {
+                self.rx.has_kept() || self.ring.has_work() || !self.ring.is_receiving()
+            };
             if after >= budget || idle > IDLE_TURNS || !more {
-                report.budget_hit = more || self.has_late();
+                report.budget_hit = more;
                 return Ok(report);
+            }
+            if self.ring.is_polled() {
+                continue;
             }
             self.ring.start()?;
             self.ring.submit()?;
             // The sign of work put off may stay when all is done.
             if !self.reap()? && self.ring.is_receiving() {
-                report.budget_hit = self.has_late();
                 return Ok(report);
             }
         }
     }
 
-    /// Whether something has arrived that a thread of the kernel has not got to yet.
-    fn has_late(&self) -> bool {
-        self.ring.is_polled() && self.socket.has_arrivals()
+    /// Receives what waits in the socket, if it is not the ring's business.
+    fn receive_directly(&mut self) {
+        if self.rx.has_kept() {
+            return;
+        }
+        match self.ring.receive() {
+            Some(Completion::Received { buffer, len }) => self.rx.filled(buffer, len),
+            Some(Completion::ReceiveFailed { error }) => self.rx.failed(error),
+            _ => {}
+        }
     }
 
     /// Why a park may end now, if there is a reason.
@@ -270,6 +285,10 @@ impl Driver for UringDriver {
                 break;
             }
         }
+        if self.tx.is_held() && self.ring.has_work() {
+            syscalls += usize::from(self.ring.submit()?);
+            self.reap()?;
+        }
         self.note_flush();
         // A flush takes in what has arrived, too.
         self.outer.show(self.rx.has_kept())?;
@@ -283,6 +302,7 @@ impl Park for UringDriver {
     fn park(&mut self, until: Option<Instant>) -> io::Result<Wake> {
         loop {
             self.reap()?;
+            self.receive_directly();
             if let Some(wake) = self.wake() {
                 return Ok(wake);
             }

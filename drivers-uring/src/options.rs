@@ -15,7 +15,7 @@ pub struct Options {
     pub gro: bool,
     /// Memory for datagrams between two flushes, in bytes: bounds what can be committed. Default: 64 KiB.
     pub slot_bytes: usize,
-    /// Slots of that size: each holds one flush until the network has taken it. Default: 4. Zero-copy sends hold
+    /// Slots of that size: they hold what was flushed until the network has taken it. Default: 4. Zero-copy sends hold
     /// theirs longer.
     pub slots: usize,
     /// Payload of a receive buffer, in bytes: longer datagrams are counted as truncated and not lent. Default:
@@ -26,7 +26,7 @@ pub struct Options {
     /// Let the network device read what is sent from the slots, without a copy. Default: never.
     pub zero_copy: ZeroCopy,
     /// A thread of the kernel submits, so that a flush takes no system call, and goes to sleep after so much time
-    /// without work. It takes a whole core. Default: none.
+    /// without work. It takes a whole core. Receiving takes system calls as ever. Default: none.
     pub poll_thread: Option<Duration>,
     /// A park polls the network device for so long before it sleeps. Default: not at all.
     pub busy_poll: Option<Duration>,

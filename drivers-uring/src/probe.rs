@@ -60,7 +60,10 @@ fn exchange(ring: &mut Ring) -> io::Result<()> {
                     ring.buffers().give(buffer);
                 }
                 Completion::ReceiveFailed { error } => return Err(io::Error::from_raw_os_error(error)),
-                Completion::Released { .. } | Completion::Woken | Completion::Replaced => {}
+                Completion::Arrived
+                | Completion::Released { .. }
+                | Completion::Woken
+                | Completion::Replaced => {}
             }
         }
         if sent && received {

@@ -4,7 +4,6 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use quinn_udp::UdpSocketState;
 use socket2::{Domain, Protocol, SockRef, Type};
 use wraith_drivers::{Caps, Limit, Mode, Segments};
@@ -76,13 +75,6 @@ impl Socket {
         let socket = SockRef::from(&self.io);
         let usable = |bytes: io::Result<usize>| bytes.unwrap_or(0) / 2;
         (usable(socket.recv_buffer_size()), usable(socket.send_buffer_size()))
-    }
-
-    /// Whether something has arrived that nobody has received.
-    pub(crate) fn has_arrivals(&self) -> bool {
-        let mut fds = [PollFd::new(self.io.as_fd(), PollFlags::POLLIN)];
-        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
-            && fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
     }
 
     pub(crate) fn caps(&self, options: &Options) -> Caps {

@@ -16,14 +16,18 @@ use crate::verdict::Verdict;
 const EARLIER_ERRORS: usize = 8;
 
 /// The transmit queue of a [`UringDriver`](crate::UringDriver): datagrams lie end to end in one slot, and in the next one
-/// when that has no room left and its datagrams were flushed.
+/// when that has no room left.
 #[derive(Debug)]
 pub struct Tx {
     memory: SlotMemory,
     slot_bytes: usize,
     slots: Box<[Slot]>,
-    /// The slot that datagrams are committed to; no other one has datagrams that no flush has seen.
+    /// The slot that datagrams are committed to.
     filling: Option<usize>,
+    /// Slots without room that were filled before it, in order, and have datagrams that no flush has seen.
+    full: Vec<usize>,
+    /// Bytes that no flush has seen.
+    unsealed: usize,
     reserved: Option<(TxMeta, usize)>,
     /// Batches of earlier flushes that were not sent, in order; while sends run, also those that just were.
     queue: VecDeque<Batch>,
@@ -33,8 +37,6 @@ pub struct Tx {
     retry: bool,
     /// Something has moved since the last flush, and nobody was told.
     moved: bool,
-    /// There was no room for a reservation since the last flush.
-    refused: bool,
     /// Settled since the last report.
     sent: usize,
     dropped: usize,
@@ -50,6 +52,9 @@ struct Slot {
     segments: Segments,
     /// Batches in the queue that lie here, and sends that the network still reads for.
     users: usize,
+    /// Of these, sends that the network still reads for, and their datagrams: they count as sent when it reads for none.
+    holds: usize,
+    held: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,19 +101,27 @@ pub(crate) struct Piece {
 impl Tx {
     /// Slots of `slot_bytes` bytes each, as many as `memory` holds.
     pub(crate) fn new(memory: SlotMemory, slots: usize, slot_bytes: usize, max_segments: usize) -> Self {
-        let slot = || Slot { sealed: 0, end: 0, segments: Segments::new(max_segments, MAX_V4), users: 0 };
+        let slot = || Slot {
+            sealed: 0,
+            end: 0,
+            segments: Segments::new(max_segments, MAX_V4),
+            users: 0,
+            holds: 0,
+            held: 0,
+        };
         Self {
             memory,
             slot_bytes,
             slots: (0..slots).map(|_| slot()).collect(),
             filling: None,
+            full: Vec::with_capacity(slots),
+            unsealed: 0,
             reserved: None,
             queue: VecDeque::with_capacity((slots + 1) * Segments::BATCHES),
             running: 0,
             max_segments,
             retry: false,
             moved: false,
-            refused: false,
             sent: 0,
             dropped: 0,
         }
@@ -119,7 +132,17 @@ impl Tx {
         // Its place may be given to another.
         self.reserved = None;
         self.retry = false;
-        let Some(index) = self.filling else { return };
+        self.unsealed = 0;
+        for at in 0..self.full.len() {
+            self.seal_slot(self.full[at]);
+        }
+        self.full.clear();
+        if let Some(index) = self.filling {
+            self.seal_slot(index);
+        }
+    }
+
+    fn seal_slot(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let mut start = index * self.slot_bytes + slot.sealed;
         slot.sealed = slot.end;
@@ -217,13 +240,17 @@ impl Tx {
 
     fn conclude(&mut self, index: usize, result: i32, holds: bool) {
         let Some(batch) = self.queue.get_mut(index) else { return };
-        self.slots[batch.slot].users += usize::from(holds);
+        let slot = &mut self.slots[batch.slot];
+        if holds {
+            slot.users += 1;
+            slot.holds += 1;
+        }
         let verdict = if result >= 0 { None } else { Some(Verdict::of_send(-result)) };
         let piece = batch.piece();
         match verdict {
             None => {
                 let suspect = batch.suspect;
-                self.sent += batch.count(piece);
+                *(if holds { &mut slot.held } else { &mut self.sent }) += batch.count(piece);
                 if suspect {
                     // The same datagram went alone, so it was the segmentation that was refused.
                     self.refuse_segments();
@@ -248,28 +275,41 @@ impl Tx {
 
     /// Notes that the network reads no more for a send that held this slot.
     pub(crate) fn release(&mut self, slot: u16) {
-        self.moved |= self.refused;
+        self.moved = true;
+        let Some(held) = self.slots.get_mut(usize::from(slot)) else { return };
+        held.holds = held.holds.saturating_sub(1);
+        if held.holds == 0 {
+            self.sent += mem::take(&mut held.held);
+        }
         self.leave(slot.into());
     }
 
     /// Notes that the network reads no more for any send that has ended.
     pub(crate) fn release_all(&mut self) {
-        self.moved |= self.refused;
         for index in 0..self.slots.len() {
-            self.slots[index].users = 1 + self.queue.iter().filter(|batch| !batch.done && batch.slot == index).count();
-            self.leave(index);
+            while self.slots[index].holds > 0 {
+                self.release(index as u16);
+            }
         }
+    }
+
+    /// Whether the network still reads for a send that has ended.
+    pub(crate) fn is_held(&self) -> bool {
+        self.slots.iter().any(|slot| slot.holds > 0)
     }
 
     /// Ends a flush, and says what has been settled since the last one.
     pub(crate) fn report(&mut self, syscalls: usize) -> TxReport {
-        // Room that came without a datagram's end shows in no number of the report.
-        let silent = self.sent == 0 && self.dropped == 0;
-        self.moved = mem::take(&mut self.refused) && silent && self.slots.iter().any(Slot::is_free);
+        self.moved = false;
         TxReport {
             sent: mem::take(&mut self.sent),
             dropped: mem::take(&mut self.dropped),
-            in_flight: self.queue.iter().map(Batch::waiting).sum(),
+            in_flight: self
+                .queue
+                .iter()
+                .map(Batch::waiting)
+                .chain(self.slots.iter().map(|slot| slot.held))
+                .sum(),
             syscalls,
         }
     }
@@ -284,7 +324,7 @@ impl Tx {
         self.retry
     }
 
-    /// Whether a flush has something new to settle or to send, or a reservation may find room again: says so once.
+    /// Whether a flush has something new to settle or to send: says so once.
     pub(crate) fn take_moved(&mut self) -> bool {
         mem::take(&mut self.moved)
     }
@@ -311,17 +351,14 @@ impl Tx {
     /// The slot that has room for a datagram, if any has.
     fn slot_for(&self, meta: &TxMeta, len: usize) -> Option<usize> {
         // The next flush adds so many batches at most.
-        if self.queue.len() > self.slots.len() * Segments::BATCHES {
+        let batches = (self.full.len() + 1) * Segments::BATCHES;
+        if len > self.slot_bytes - self.unsealed || self.queue.len() + batches > self.queue.capacity() {
             return None;
         }
-        let fits = |index: &usize| {
-            let slot = &self.slots[*index];
-            len <= self.slot_bytes - slot.end && slot.segments.has_room(meta, len)
-        };
-        match self.filling {
-            Some(index) if fits(&index) => Some(index),
-            Some(index) if !self.slots[index].segments.is_empty() => None,
-            _ => self.slots.iter().position(Slot::is_free).filter(fits),
+        match self.filling.map(|index| (index, &self.slots[index])) {
+            Some((_, slot)) if !slot.segments.has_room(meta, len) => None,
+            Some((index, slot)) if len <= self.slot_bytes - slot.end => Some(index),
+            _ => self.slots.iter().position(Slot::is_free),
         }
     }
 
@@ -329,7 +366,7 @@ impl Tx {
     fn leave(&mut self, slot: usize) {
         let Some(slot) = self.slots.get_mut(slot) else { return };
         slot.users = slot.users.saturating_sub(1);
-        if slot.users == 0 && slot.segments.is_empty() {
+        if slot.is_free() {
             slot.sealed = 0;
             slot.end = 0;
         }
@@ -346,10 +383,12 @@ impl Tx {
 impl TxQueue for Tx {
     fn reserve(&mut self, meta: &TxMeta, len: usize) -> Option<&mut [u8]> {
         self.reserved = None;
-        let Some(index) = self.slot_for(meta, len) else {
-            self.refused = true;
-            return None;
-        };
+        let index = self.slot_for(meta, len)?;
+        if let Some(last) =
+            self.filling.filter(|last| *last != index && !self.slots[*last].segments.is_empty())
+        {
+            self.full.push(last);
+        }
         let start = index * self.slot_bytes + self.slots[index].end;
         let room = self.memory.bytes(start..start + len)?;
         self.filling = Some(index);
@@ -363,6 +402,7 @@ impl TxQueue for Tx {
         let slot = &mut self.slots[index];
         if slot.segments.push(&meta, len) {
             slot.end += len;
+            self.unsealed += len;
         } else {
             // Only an empty datagram in a full queue comes here.
             self.dropped += 1;
@@ -371,9 +411,9 @@ impl TxQueue for Tx {
 }
 
 impl Slot {
-    /// Whether nothing of what flushes have seen lies here any more.
+    /// Whether nothing lies here.
     fn is_free(&self) -> bool {
-        self.users == 0
+        self.users == 0 && self.segments.is_empty()
     }
 }
 

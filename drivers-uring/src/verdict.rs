@@ -3,11 +3,11 @@
 /// What to do after a failed send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// A send before it failed, or its thread ended, so this one was not tried.
+    /// A send before it failed, so this one was not tried.
     Cancelled,
     /// The system has no memory for packets: wait a little.
     NoBuffers,
-    /// An earlier datagram's error was reported by this send, which did nothing: try again.
+    /// What was reported by this send is no fault of its own, and it did nothing: try again.
     Earlier,
     /// Too long for the path or the protocol.
     TooLong,
@@ -21,10 +21,10 @@ impl Verdict {
     /// The meaning of an error number as the result of a send.
     pub(crate) fn of_send(code: i32) -> Self {
         match code {
-            // The second one if the thread ended that the send was submitted by: no memory of ours is bad.
-            libc::ECANCELED | libc::EFAULT => Self::Cancelled,
+            libc::ECANCELED => Self::Cancelled,
             libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR => Self::NoBuffers,
-            libc::ECONNREFUSED | libc::ECONNRESET => Self::Earlier,
+            // The last one if the thread that submitted the send has ended: no memory of ours is bad.
+            libc::ECONNREFUSED | libc::ECONNRESET | libc::EFAULT => Self::Earlier,
             libc::EMSGSIZE => Self::TooLong,
             libc::EIO | libc::EINVAL | libc::EOPNOTSUPP | libc::ENOPROTOOPT => Self::Unsupported,
             _ => Self::Unsendable,

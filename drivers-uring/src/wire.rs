@@ -155,6 +155,15 @@ pub(crate) fn received(buffer: &[u8], len: usize) -> Option<Received> {
     Some(received)
 }
 
+/// Writes what stands first in a receive buffer, as the ring does: bytes of the address and of control messages, and of the
+/// datagram, which may be more than the buffer holds.
+pub(crate) fn write_header(buffer: &mut [u8], name_len: u32, control_len: u32, arrived: u32) {
+    let Some(header) = buffer.first_chunk_mut::<RX_HEADER>() else { return };
+    for (part, number) in header.chunks_exact_mut(4).zip([name_len, control_len, arrived, 0]) {
+        part.copy_from_slice(&number.to_ne_bytes());
+    }
+}
+
 impl Received {
     fn note(&mut self, mut control: &[u8]) {
         while let Some((level, kind, data, rest)) = next_control(control) {

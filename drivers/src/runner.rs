@@ -17,6 +17,8 @@ const TX_BUDGET: Budget = Budget(256);
 const FLUSHES: usize = 8;
 /// When to look again at datagrams that a flush left, should nothing report that they can go (ENOBUFS).
 const STALL: Duration = Duration::from_millis(1);
+/// How long [`Runner::run`] stays for datagrams that the network does not take when the application has stopped.
+const LAST_FLUSHES: Duration = Duration::from_millis(100);
 
 /// What a [`Runner`] drives.
 pub trait App: Source {
@@ -88,7 +90,7 @@ impl<D: Driver, A: App> Runner<D, A> {
         Ok(next)
     }
 
-    /// Steps and parks until the application stops.
+    /// Steps and parks until the application stops. Then datagrams that the network has not taken have 100 ms to leave.
     ///
     /// # Errors
     /// Those of the driver.
@@ -99,12 +101,28 @@ impl<D: Driver, A: App> Runner<D, A> {
         loop {
             let next = self.step()?;
             if self.stopped {
-                return Ok(());
+                return self.finish();
             }
             if next.is_none_or(|next| next > self.driver.now()) {
                 self.driver.park(next)?;
             }
         }
+    }
+
+    /// Hands over what the last flush had to keep: the news of the end may be among it.
+    fn finish(&mut self) -> io::Result<()>
+    where
+        D: Park,
+    {
+        let until = self.driver.now().saturating_add(LAST_FLUSHES);
+        while self.driver.flush()?.in_flight > 0 {
+            let now = self.driver.now();
+            if now >= until {
+                break;
+            }
+            self.driver.park(Some(now.saturating_add(STALL).min(until)))?;
+        }
+        Ok(())
     }
 
     /// The endpoint.

@@ -1,12 +1,16 @@
 //! The loop around a driver, an endpoint and an application.
 
+use std::io;
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use wraith_drivers::{App, Driver, ManualClock, MemoryDriver, MemoryOptions, Runner, Turn};
+use wraith_drivers::{
+    App, Caps, Driver, ManualClock, MemoryDriver, MemoryOptions, Park, Runner, RxReport, Turn, TxReport, Wake,
+};
 use wraith_proto::{
-    CloseReason, Config, Dir, Endpoint, Event, Identity, Instant, Payload, Peer, SessionHandle, Source,
-    StreamId, Via,
+    CloseReason, Config, Dir, Endpoint, Event, Identity, Instant, Payload, Peer, RxMeta, SessionHandle,
+    Source, StreamId, Via,
 };
 
 const LEN: u64 = 3_000_000;
@@ -144,4 +148,84 @@ fn an_idle_runner_has_no_deadline_and_does_nothing() {
     assert!(!left.is_stopped());
     assert_eq!(left.driver_mut().flush().unwrap().syscalls, 0);
     assert_eq!(left.driver().local_addr().port(), 1);
+}
+
+/// Whose network takes what is committed with every fifth flush.
+struct Slow {
+    inner: MemoryDriver,
+    flushes: usize,
+}
+
+impl Driver for Slow {
+    type Tx = <MemoryDriver as Driver>::Tx;
+
+    fn caps(&self) -> Caps {
+        self.inner.caps()
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.inner.local_addr()
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.now()
+    }
+
+    fn recv(&mut self, budget: usize, on_datagram: impl FnMut(&RxMeta, &mut [u8])) -> io::Result<RxReport> {
+        self.inner.recv(budget, on_datagram)
+    }
+
+    fn tx(&mut self) -> &mut Self::Tx {
+        self.inner.tx()
+    }
+
+    fn flush(&mut self) -> io::Result<TxReport> {
+        self.flushes += 1;
+        if self.flushes.is_multiple_of(5) {
+            self.inner.flush()
+        } else {
+            Ok(TxReport { in_flight: 1, ..TxReport::default() })
+        }
+    }
+}
+
+impl Park for Slow {
+    type Unparker = <MemoryDriver as Park>::Unparker;
+
+    fn park(&mut self, until: Option<Instant>) -> io::Result<Wake> {
+        self.inner.park(until)
+    }
+
+    fn unparker(&self) -> Self::Unparker {
+        self.inner.unparker()
+    }
+}
+
+#[test]
+fn the_news_of_the_end_leaves_although_the_network_takes_its_time() {
+    let (left, right) = MemoryDriver::pair(&MemoryOptions::default());
+    let peer = Peer { addr: right.local_addr(), id: Some(Identity::from_seed([2; 32]).peer_id()) };
+    let mut left = runner(Slow { inner: left, flushes: 0 }, 1, false);
+    let mut right = runner(right, 2, false);
+    let now = left.driver().now();
+    let session = left.endpoint_mut().connect(now, peer, Via(0)).unwrap();
+    let receiver = thread::spawn(move || {
+        let until = right.driver().now().saturating_add(Duration::from_secs(10));
+        while right.driver().now() < until {
+            let next = right.step().unwrap();
+            if right.is_stopped() {
+                break;
+            }
+            right.driver_mut().park(Some(next.unwrap_or(until).min(until))).unwrap();
+        }
+        right.into_parts().2
+    });
+    while !left.app_mut().events.contains(&Event::Connected) {
+        let next = left.step().unwrap();
+        left.driver_mut().park(next).unwrap();
+    }
+    let now = left.driver().now();
+    left.endpoint_mut().session(session).unwrap().close(now, 7);
+    left.run().unwrap();
+    assert_eq!(receiver.join().unwrap().events.last(), Some(&Event::Closed(CloseReason::Peer(7))));
 }

@@ -1,10 +1,13 @@
 //! Buffers that the kernel takes one by one and fills with what arrives.
 
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::types::BufRingEntry;
 
 use super::memory::Region;
+use crate::wire::{self, RX_CONTROL_BYTES, RX_NAME_BYTES, RX_PAYLOAD};
 
 /// A ring of provided buffers: each is at any time either the kernel's or ours.
 #[derive(Debug)]
@@ -112,6 +115,18 @@ impl Buffers {
         self.publish();
     }
 
+    /// Receives from `socket` itself into a buffer that the kernel has and never uses, laid out as the ring's operation
+    /// does; gives the buffer and the bytes in it, or an error number. None without a buffer.
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> Option<Result<(u16, usize), i32>> {
+        let id = self.ours.iter().position(|ours| !ours)? as u16;
+        self.take(id);
+        let received = self.get_mut(id).map(|bytes| receive(socket, bytes));
+        if !matches!(received, Some(Ok(_))) {
+            self.give(id);
+        }
+        received.map(|received| received.map(|len| (id, len)))
+    }
+
     /// Lets the kernel see what was given.
     pub(crate) fn publish(&mut self) {
         // SAFETY: the pointer is the first entry of the ring, on a page boundary; its tail is aligned for 16 bits
@@ -122,4 +137,28 @@ impl Buffers {
         };
         tail.store(self.tail, Ordering::Release);
     }
+}
+
+/// Receives what has arrived into a buffer: what stands before the payload, too. Gives the bytes in it.
+fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize, i32> {
+    let (head, payload) = bytes.split_at_mut(RX_PAYLOAD);
+    let (name, control) = head[RX_PAYLOAD - RX_CONTROL_BYTES - RX_NAME_BYTES..].split_at_mut(RX_NAME_BYTES);
+    let mut data = libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() };
+    // SAFETY: zeroes are a valid header.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_name = name.as_mut_ptr().cast();
+    header.msg_namelen = RX_NAME_BYTES as u32;
+    header.msg_iov = &raw mut data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = RX_CONTROL_BYTES as _;
+    // SAFETY: the header points to three parts of `bytes`, borrowed mutably, with their lengths.
+    let arrived =
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
+    let Ok(arrived) = u32::try_from(arrived) else {
+        return Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
+    };
+    let len = payload.len().min(arrived as usize);
+    wire::write_header(head, header.msg_namelen, header.msg_controllen as u32, arrived);
+    Ok(RX_PAYLOAD + len)
 }

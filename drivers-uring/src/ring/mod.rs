@@ -54,6 +54,8 @@ pub(crate) enum Completion {
     Received { buffer: u16, len: usize },
     /// The receive has ended with this error number.
     ReceiveFailed { error: i32 },
+    /// Something may have arrived, and [`Ring::receive`] brings it.
+    Arrived,
     /// A send has ended, with 0 or a negative error number. If it `holds` its slot, the network still reads there.
     Sent { index: u16, result: i32, holds: bool },
     /// The network reads no more for one of the sends that held this slot; it may have `copied` instead.
@@ -138,7 +140,7 @@ impl Ring {
             self.started = true;
         }
         // Without a buffer it would end at once.
-        if !self.receiving && self.buffers.available() > 0 {
+        if !self.receiving && !self.is_polled() && self.buffers.available() > 0 {
             let receive = opcode::RecvMsgMulti::new(SOCKET, self.messages.receive(), GROUP)
                 .flags(libc::MSG_TRUNC as u32)
                 .build();
@@ -167,6 +169,8 @@ impl Ring {
         };
         let fixed = (self.sending == Sending::ZeroCopyFixed).then_some(0);
         let mut entry = match self.sending {
+            // Linux finds no zero bytes in registered memory: EFAULT.
+            _ if start == end => opcode::SendMsg::new(SOCKET, header).build(),
             Sending::Copy => opcode::SendMsg::new(SOCKET, header).build(),
             Sending::ZeroCopy | Sending::ZeroCopyFixed => {
                 opcode::SendMsgZc::new(SOCKET, header).ioprio(REPORT_USAGE).buf_index(fixed).build()
@@ -207,17 +211,23 @@ impl Ring {
             self.running += sends;
             self.chain.clear();
         }
+        let releases = if self.sending == Sending::Copy { 0 } else { sends };
         // A single one is done by the submission, and a thread of the kernel needs no help.
-        if sends <= 1 || self.is_polled() {
+        if sends + releases <= 1 || self.is_polled() {
             return self.submit();
         }
-        let entered = self.enter(sends, Some(Duration::ZERO));
+        let entered = self.enter(sends + releases, Some(Duration::ZERO));
         self.own(entered)?;
         Ok(true)
     }
 
     /// Submits what was added, and waits for a completion, at most for `limit`.
     pub(crate) fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        if self.is_polled() && !self.receiving {
+            let poll = opcode::PollAdd::new(SOCKET, libc::POLLIN as u32).build();
+            // SAFETY: the operation uses no memory.
+            self.receiving = unsafe { self.push(&poll, kind::RECEIVE, 0) };
+        }
         let entered = self.enter(1, limit);
         self.own(entered)
     }
@@ -252,6 +262,10 @@ impl Ring {
             let ends = !cqueue::more(flags);
             self.running = self.running.saturating_sub(ends.into());
             match kind {
+                kind::RECEIVE if self.is_polled() => {
+                    self.receiving = false;
+                    return Some(Completion::Arrived);
+                }
                 kind::RECEIVE => {
                     if let Some(completion) = self.received(result, cqueue::buffer_select(flags), ends) {
                         return Some(completion);
@@ -330,6 +344,20 @@ impl Ring {
     /// Whether datagrams are asked for.
     pub(crate) fn is_receiving(&self) -> bool {
         self.receiving
+    }
+
+    /// Receives without the ring, if a thread of the kernel submits: it would have datagrams in hand that neither the
+    /// socket nor the ring shows.
+    pub(crate) fn receive(&mut self) -> Option<Completion> {
+        if !self.is_polled() {
+            return None;
+        }
+        let [socket, _] = &self.files;
+        match self.buffers.receive(socket.as_fd())? {
+            Ok((buffer, len)) => Some(Completion::Received { buffer, len }),
+            Err(error) if error == libc::EAGAIN => None,
+            Err(error) => Some(Completion::ReceiveFailed { error }),
+        }
     }
 
     pub(crate) fn buffers(&mut self) -> &mut Buffers {

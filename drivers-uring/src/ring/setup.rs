@@ -1,7 +1,7 @@
 //! How a ring is set up, step by step, each of which the system may refuse.
 
-use std::io;
 use std::collections::VecDeque;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;

@@ -213,7 +213,7 @@ fn a_ring_goes_on_in_another_thread_and_nothing_is_sent_twice_or_lost() {
                 match completion {
                     Completion::Sent { result: 0, .. } => ended += 1,
                     Completion::Sent { result, .. } => {
-                        assert_eq!(Verdict::of_send(-result), Verdict::Cancelled);
+                        assert!([Verdict::Cancelled, Verdict::Earlier].contains(&Verdict::of_send(-result)));
                         cancelled += 1;
                     }
                     other => {

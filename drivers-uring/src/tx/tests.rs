@@ -338,7 +338,7 @@ fn a_slot_has_room_behind_datagrams_that_wait_and_begins_anew_when_all_are_gone(
         assert!(commit(&mut tx, 1, tag, 10), "{tag}");
         tx.seal();
         tx.note_running(usize::from(tag == 0));
-        assert_eq!(tx.report(0).in_flight, usize::from(tag) + 1);
+        assert_eq!(tx.report(0), report(0, 0, usize::from(tag) + 1, 0));
     }
     assert!(!commit(&mut tx, 1, 20, 1), "both slots are full");
     tx.settle(0, 0, false);
@@ -365,27 +365,45 @@ fn a_queue_that_moves_on_holds_no_more_than_its_batches() {
 }
 
 #[test]
-fn room_that_comes_back_is_told_to_whoever_found_none() {
-    let mut tx = queue(100, 1, 64);
-    let send = |tx: &mut Tx| {
-        assert!(commit(tx, 1, 0, 100));
+fn what_the_network_still_reads_is_in_flight_and_its_slot_is_kept() {
+    let mut tx = queue(100, 2, 64);
+    let hold = |tx: &mut Tx, bytes: usize| {
+        assert!(commit(tx, 1, 0, bytes));
         tx.seal();
         tx.note_running(1);
         tx.settle(0, 0, true);
-        assert_eq!(tx.report(1), report(1, 0, 0, 1));
     };
-    send(&mut tx);
-    tx.release(0);
-    assert!(!tx.take_moved(), "nobody waits for it");
-    send(&mut tx);
-    assert!(!commit(&mut tx, 1, 0, 1));
+    hold(&mut tx, 60);
+    assert_eq!(tx.report(1), report(0, 0, 1, 1));
+    hold(&mut tx, 10);
+    assert_eq!(tx.report(1), report(0, 0, 2, 1));
+    assert!(tx.is_held());
+    // Nobody says which one this is for.
     tx.release(0);
     assert!(tx.take_moved());
-    send(&mut tx);
-    assert!(!commit(&mut tx, 1, 0, 1));
-    tx.seal();
+    assert_eq!(tx.report(0), report(0, 0, 2, 0));
+    tx.release(0);
+    assert_eq!(tx.report(0), report(2, 0, 0, 0));
+    hold(&mut tx, 60);
+    hold(&mut tx, 60);
     tx.release_all();
-    assert_eq!(tx.report(0), report(0, 0, 0, 0));
-    assert!(tx.take_moved(), "the report cannot say it");
-    send(&mut tx);
+    assert!(!tx.is_held());
+    assert_eq!(tx.report(0), report(2, 0, 0, 0));
+}
+
+#[test]
+fn what_finds_no_room_in_a_slot_goes_to_the_next_and_order_stays() {
+    let mut tx = queue(100, 3, 64);
+    assert!(commit(&mut tx, 1, 0, 80));
+    tx.seal();
+    tx.note_running(1);
+    for tag in 1..5 {
+        assert!(commit(&mut tx, 1, tag, 15), "{tag}");
+    }
+    assert!(commit(&mut tx, 1, 5, 40));
+    assert!(!commit(&mut tx, 1, 6, 1), "a flush takes no more than a slot holds");
+    tx.settle(0, 0, false);
+    let mut wire = Wire::default();
+    assert_eq!(wire.flush(&mut tx), report(6, 0, 0, 1));
+    assert_eq!(wire.tags(), [1, 2, 3, 4, 5]);
 }
