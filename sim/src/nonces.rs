@@ -59,6 +59,14 @@ impl CryptoProvider for NonceRecorder {
         self.inner.header_key(suite, key)
     }
 
+    fn noise_key(&self, key: &[u8; 32]) -> Box<dyn PacketKey> {
+        self.inner.noise_key(key)
+    }
+
+    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
+        self.inner.static_public(public)
+    }
+
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
         self.inner.x25519_key(secret)
     }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion};
 use wraith_benches::{Duo, providers};
-use wraith_proto::crypto::{CryptoProvider, Identity, KeyMaterial, PeerId};
+use wraith_proto::crypto::{CryptoProvider, Identity, KeyMaterial};
 use wraith_proto::wire::Handshake;
 use wraith_proto::{Config, Limits};
 
@@ -15,7 +15,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     for (name, provider) in providers() {
         whole(criterion, name, provider);
     }
-    parts(criterion);
+    key_schedule_of_both(criterion);
 }
 
 fn duo(crypto: &'static dyn CryptoProvider) -> Duo {
@@ -62,6 +62,15 @@ fn whole(criterion: &mut Criterion, name: &str, provider: &'static dyn CryptoPro
         );
     });
     assert_eq!(remembering.known(), known, "each handshake is the same");
+    // The initiator's at the responder, which hears it for the first time (PROTO §3.2).
+    let peer = Identity::from_seed([2; 32]).peer_id();
+    group.bench_function("peer_id_check", |bencher| {
+        bencher.iter(|| provider.static_public(black_box(peer.as_bytes())));
+    });
+    let payloads = payloads(&mut duo(provider));
+    group.bench_function("noise_symmetric", |bencher| {
+        bencher.iter(|| [(); 2].map(|()| symmetric_operations(provider, black_box(payloads))));
+    });
     let suite = provider.suites()[0];
     group.bench_function("packet_keys", |bencher| {
         bencher.iter(|| {
@@ -73,18 +82,10 @@ fn whole(criterion: &mut Criterion, name: &str, provider: &'static dyn CryptoPro
     });
 }
 
-/// What does not depend on the provider; each benchmark is the sum of both ends.
-fn parts(criterion: &mut Criterion) {
-    let (mut duo, peer) = (duo(providers()[0].1), Identity::from_seed([2; 32]).peer_id());
-    let payloads = payloads(&mut duo);
+/// What does not depend on the provider.
+fn key_schedule_of_both(criterion: &mut Criterion) {
+    let payloads = payloads(&mut duo(providers()[0].1));
     let mut group = criterion.benchmark_group("handshake/parts");
-    // The initiator's at the responder, which hears it for the first time (PROTO §3.2).
-    group.bench_function("peer_id_check", |bencher| {
-        bencher.iter(|| PeerId::from_bytes(black_box(*peer.as_bytes())));
-    });
-    group.bench_function("noise_hashing", |bencher| {
-        bencher.iter(|| [(); 2].map(|()| symmetric_operations(black_box(payloads))));
-    });
     group.bench_function("key_schedule", |bencher| {
         bencher.iter(|| [(); 2].map(|()| key_schedule(black_box(&[1; 32]), payloads[2])));
     });

@@ -1,7 +1,7 @@
 //! What one end of Noise XX hashes and encrypts, apart from its Diffie-Hellman operations.
 
 use blake2::{Blake2s256, Digest};
-use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, KeyInit, Nonce};
+use wraith_proto::crypto::{CryptoProvider, PacketKey, TAG_LEN};
 
 /// Lengths of the payloads of the three messages.
 pub(crate) type Payloads = [usize; 3];
@@ -9,9 +9,9 @@ pub(crate) type Payloads = [usize; 3];
 /// Works through the symmetric operations of one end (Noise §5.2, §7.5), with zeros for keys and payloads.
 ///
 /// Decryption costs what encryption costs, so both ends do the same.
-pub(crate) fn symmetric_operations(payloads: Payloads) -> [u8; 32] {
+pub(crate) fn symmetric_operations(crypto: &dyn CryptoProvider, payloads: Payloads) -> [u8; 32] {
     let [first, second, third] = payloads;
-    let mut state = Symmetric::new(b"Noise_XX_25519_ChaChaPoly_BLAKE2s");
+    let mut state = Symmetric::new(crypto, b"Noise_XX_25519_ChaChaPoly_BLAKE2s");
     state.mix_hash(&[0; 10]); // the prologue
     state.mix_hash(&[0; 32]); // -> e
     state.mix_hash(&vec![0; first]);
@@ -28,16 +28,17 @@ pub(crate) fn symmetric_operations(payloads: Payloads) -> [u8; 32] {
     state.hash
 }
 
-struct Symmetric {
+struct Symmetric<'a> {
+    crypto: &'a dyn CryptoProvider,
     chaining_key: [u8; 32],
     hash: [u8; 32],
-    cipher: ChaCha20Poly1305,
+    cipher: Box<dyn PacketKey>,
 }
 
-impl Symmetric {
-    fn new(name: &[u8]) -> Self {
+impl<'a> Symmetric<'a> {
+    fn new(crypto: &'a dyn CryptoProvider, name: &[u8]) -> Self {
         let hash = Blake2s256::digest(name).into();
-        Self { chaining_key: hash, hash, cipher: ChaCha20Poly1305::new(&[0; 32].into()) }
+        Self { crypto, chaining_key: hash, hash, cipher: crypto.noise_key(&[0; 32]) }
     }
 
     fn mix_hash(&mut self, data: &[u8]) {
@@ -47,16 +48,12 @@ impl Symmetric {
     fn mix_key(&mut self) {
         let (chaining_key, key) = self.hkdf();
         self.chaining_key = chaining_key;
-        self.cipher = ChaCha20Poly1305::new(&key.into());
+        self.cipher = self.crypto.noise_key(&key);
     }
 
     fn encrypt_and_hash(&mut self, len: usize) {
-        let mut text = vec![0; len];
-        let tag = self
-            .cipher
-            .encrypt_inout_detached(&Nonce::default(), &self.hash, text.as_mut_slice().into())
-            .expect("a short message");
-        text.extend_from_slice(&tag);
+        let mut text = vec![0; len + TAG_LEN];
+        self.cipher.seal_in_place(0, &self.hash, &mut text);
         self.mix_hash(&text);
     }
 

@@ -75,6 +75,14 @@ impl CryptoProvider for Remembering {
         self.provider.header_key(suite, key)
     }
 
+    fn noise_key(&self, key: &[u8; 32]) -> Box<dyn PacketKey> {
+        self.provider.noise_key(key)
+    }
+
+    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
+        self.provider.static_public(public)
+    }
+
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
         let (provider, secret, memory) = (self.provider, *secret, self.memory.clone());
         let public = memory.recall(Call { secret, peer: None }, || provider.x25519_base(&secret));

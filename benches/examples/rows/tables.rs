@@ -32,7 +32,7 @@ pub(crate) fn handshake(results: &Results) -> Table {
     let parts = [
         ("X25519: 2 key pairs, 6 agreements", "dh_operations"),
         ("a peer id checked", "peer_id_check"),
-        ("Noise: BLAKE2s and ChaCha20-Poly1305", "noise_hashing"),
+        ("Noise: BLAKE2s and ChaCha20-Poly1305", "noise_symmetric"),
         ("key schedule: BLAKE3", "key_schedule"),
         ("packet keys expanded", "packet_keys"),
     ];

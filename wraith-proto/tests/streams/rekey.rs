@@ -50,8 +50,9 @@ fn fresh_keys_every_4096_packets_cost_at_most_3_percent_of_the_throughput() {
         (transfer(&mut pair, left, len, LIMIT), epochs(&mut pair, left, right))
     });
     assert_eq!(none, (0, 0));
-    let expected = (len / 1170 / 4096) as u32;
-    assert!(epochs_with.0 >= expected - 2, "{epochs_with:?} of {expected}");
+    // An exchange takes a round trip more: 10 ms and a full queue of 13 ms, in which 610 packets leave.
+    let expected = (len / 1170 / (4096 + 610)) as u32;
+    assert!(epochs_with.0 >= expected, "{epochs_with:?} of {expected}");
     assert_eq!(epochs_with.0, epochs_with.1);
     assert!(with.as_micros() * 100 <= without.as_micros() * 103, "{with:?} against {without:?}");
 }
@@ -79,7 +80,8 @@ fn no_loss_reordering_or_duplication_stops_fresh_keys_or_repeats_a_nonce() {
         assert!(ours.abs_diff(theirs) <= 1, "seed {seed}: {ours} and {theirs}");
         assert!(ours >= 1, "seed {seed}: {ours}");
         assert_eq!(recorder.repeated(), 0, "seed {seed}");
-        assert!(recorder.keys() as u32 > ours + theirs, "seed {seed}");
+        // At the end, an end may have had nothing to send in its newest epoch yet.
+        assert!(recorder.keys() as u32 >= ours + theirs, "seed {seed}");
         epochs_seen += u64::from(ours);
         lost += pair.link(Side::Right).counters().lost + pair.link(Side::Left).counters().lost;
     }
