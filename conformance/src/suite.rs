@@ -121,7 +121,11 @@ impl<D: Driver + 'static> Suite<D> {
 impl<D> fmt::Debug for Suite<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cases = self.runnable.len();
-        f.debug_struct("Suite").field("name", &self.workshop.name()).field("cases", &cases).finish()
+        f.debug_struct("Suite")
+            .field("name", &self.workshop.name())
+            .field("cases", &cases)
+            .field("hang", &self.hang)
+            .finish()
     }
 }
 

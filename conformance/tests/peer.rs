@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use wraith_conformance::protocol::cases;
+use wraith_conformance::protocol::{Side, cases};
 
 fn peer(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wraith-conformance"));
@@ -55,6 +55,31 @@ fn somebody_who_says_nothing_does_not_conform() {
     let again = format!("again: wraith-conformance peer {at} --only init/an_init_is_answered --seed 1");
     assert!(text.contains(&again), "{text}");
     assert!(text.contains("DOES NOT CONFORM: 0 passed, 1 failed"), "{text}");
+}
+
+/// No case could be run, which is no success either.
+#[test]
+fn a_command_that_cannot_be_started_does_not_conform() {
+    let output = peer(&["--dial", "/nowhere/at/all {}", "--only", "dialled/an_init"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    assert!(text.contains("`/nowhere/at/all {}`: No such file"), "{text}");
+    let end = "/nowhere/at/all {}: DOES NOT CONFORM: 0 passed, 0 failed, 0 not claimed, 2 unavailable";
+    assert_eq!(text.lines().last(), Some(end));
+}
+
+/// The first case fails; the others of a peer that says nothing are not waited for.
+#[test]
+fn a_silent_peer_is_given_up() {
+    let quiet = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = format!("{}@{}", wraith_conformance::peer::peer_id_text(&id()), quiet.local_addr().unwrap());
+    let output = peer(&[&at]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    let others = cases().iter().filter(|case| case.side == Side::Answers).count() - 1;
+    assert_eq!(text.matches(": not run: nothing answers there any more\n").count(), others);
+    let end = format!("DOES NOT CONFORM: 0 passed, 1 failed, 0 not claimed, {others} unavailable");
+    assert!(text.trim_end().ends_with(&end), "{text}");
 }
 
 #[test]

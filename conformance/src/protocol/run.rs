@@ -38,9 +38,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the target keeps to the protocol, as far as it claims to.
+    /// Whether the target keeps to the protocol, as far as it claims to. One that no case could be run against does not.
     pub fn conforms(&self) -> bool {
-        self.failures().next().is_none()
+        let any = |wanted: fn(&Verdict) -> bool| self.results.iter().any(|(_, verdict)| wanted(verdict));
+        let passed = any(|verdict| *verdict == Verdict::Pass);
+        let unavailable = any(|verdict| matches!(verdict, Verdict::Unavailable(_)));
+        self.failures().next().is_none() && (passed || !unavailable)
     }
 
     /// The report as one JSON object in one line.

@@ -9,7 +9,7 @@ use wraith_proto::wire::{
 
 use super::hello;
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
-use crate::peer::{AES_256_GCM, Answer, Dial, KeyPair, XCHACHA20_POLY1305, points};
+use crate::peer::{AES_256_GCM, Answer, Dial, KeyPair, XCHACHA20_POLY1305, peer_id_text, points};
 use crate::protocol::bench::Bench;
 use crate::protocol::subject::Door;
 use crate::protocol::talk::{Talk, describe};
@@ -25,7 +25,8 @@ pub(super) fn an_init_is_answered(bench: &mut Bench<'_>) -> Outcome {
         return Err(Verdict::Fail("§4.5: it refuses".to_owned()));
     };
     if let Some(peer) = bench.peer_id() {
-        ensure_eq!(met.theirs().peer, peer, "§4.7: it is another peer");
+        let [found, peer] = [met.theirs().peer, peer].map(|id| peer_id_text(&id));
+        ensure!(found == peer, "§4.7: it is {found} instead of {peer}");
     }
     ensure!(!met.theirs().ask, "§6.7: it asks where nobody told it to");
     Ok(())
