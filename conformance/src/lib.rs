@@ -60,6 +60,8 @@ pub use cases::cases;
 pub use harness::{Harness, Link, Memory, Pair, Setup};
 #[cfg(feature = "mio")]
 pub use harness::{Mio, MioIpv6};
+#[cfg(all(feature = "uring", target_os = "linux"))]
+pub use harness::{Uring, UringBusyPoll, UringIpv6, UringOneBuffer, UringPollThread, UringZeroCopy};
 pub use options::{BadVariable, Budget, Options};
 pub use report::Report;
 pub use suite::{Suite, run, run_case};

@@ -234,7 +234,7 @@ impl UringDriver {
 
     /// Why a park may end now, if there is a reason.
     fn wake(&mut self) -> Option<Wake> {
-        if std::mem::take(&mut self.unparked) {
+        if std::mem::take(&mut self.unparked) && self.waker.take() {
             return Some(Wake::Unparked);
         }
         (self.rx.has_kept() || self.tx.take_moved()).then_some(Wake::Traffic)

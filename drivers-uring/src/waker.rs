@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use wraith_drivers::Unpark;
 
-/// An event counter that the ring reads.
+/// An event counter that the ring polls: it tells early that there is something, and reading it what.
 #[derive(Debug)]
 pub(crate) struct Waker {
     counter: Arc<EventFd>,
@@ -15,9 +15,13 @@ pub(crate) struct Waker {
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
-        // Not EFD_NONBLOCK: the ring waits for a number to read.
-        let counter = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
+        let counter = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         Ok(Self { counter: Arc::new(counter) })
+    }
+
+    /// Whether an unparker was used since the last time.
+    pub(crate) fn take(&self) -> bool {
+        self.counter.read().is_ok()
     }
 
     pub(crate) fn unparker(&self) -> UringUnparker {

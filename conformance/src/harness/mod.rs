@@ -3,6 +3,8 @@
 mod memory;
 #[cfg(feature = "mio")]
 mod mio;
+#[cfg(all(feature = "uring", target_os = "linux"))]
+mod uring;
 
 use std::any::Any;
 use std::fmt;
@@ -13,6 +15,8 @@ use wraith_drivers::Driver;
 pub use memory::Memory;
 #[cfg(feature = "mio")]
 pub use mio::{Mio, MioIpv6};
+#[cfg(all(feature = "uring", target_os = "linux"))]
+pub use uring::{Uring, UringBusyPoll, UringIpv6, UringOneBuffer, UringPollThread, UringZeroCopy};
 
 /// Makes pairs of drivers: all that the suite has to know of one.
 pub trait Harness: 'static {

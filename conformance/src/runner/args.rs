@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use wraith_conformance::{Budget, Options};
 
-use crate::drivers::Name;
+use crate::drivers::{ALL, Name};
 use crate::peer::Peer;
 
 /// Proves the drivers of WRAITH right, clause by clause of docs/DRIVERS.md.
@@ -29,7 +29,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 pub(crate) struct Run {
     /// Drivers to run, separated by commas
-    #[arg(long, value_name = "DRIVER", value_delimiter = ',', value_enum, default_value = "memory,mio")]
+    #[arg(long, value_name = "DRIVER", value_delimiter = ',', value_enum, default_value = ALL)]
     pub(crate) driver: Vec<Name>,
     /// Only cases with this in their name, such as tx/
     #[arg(long, value_name = "PATTERN")]

@@ -1,7 +1,9 @@
 //! The drivers by name.
 
 use clap::ValueEnum;
-use wraith_conformance::{Memory, Mio, MioIpv6, Options, Report, Suite};
+use wraith_conformance::{Harness, Memory, Mio, MioIpv6, Options, Report, Suite};
+#[cfg(target_os = "linux")]
+use wraith_conformance::{Uring, UringBusyPoll, UringIpv6, UringOneBuffer, UringPollThread, UringZeroCopy};
 
 /// A driver of WRAITH.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -10,7 +12,13 @@ pub(crate) enum Name {
     Memory,
     /// UDP sockets through mio, over IPv4 and over IPv6.
     Mio,
+    /// UDP sockets behind an `io_uring`, in every way that it can be asked for.
+    #[cfg(target_os = "linux")]
+    Uring,
 }
+
+/// Those of this build, separated by commas.
+pub(crate) const ALL: &str = if cfg!(target_os = "linux") { "memory,mio,uring" } else { "memory,mio" };
 
 impl Name {
     /// Runs the cases; a driver may have a report for each way to use it.
@@ -18,15 +26,29 @@ impl Name {
         match self {
             Self::Memory => vec![Suite::of::<Memory>().park().run(options)],
             Self::Mio => vec![suite_of_mio::<Mio>().run(options), suite_of_mio::<MioIpv6>().run(options)],
+            #[cfg(target_os = "linux")]
+            Self::Uring => vec![
+                suite_of_uring::<Uring>().run(options),
+                suite_of_uring::<UringIpv6>().run(options),
+                suite_of_uring::<UringOneBuffer>().run(options),
+                suite_of_uring::<UringZeroCopy>().run(options),
+                suite_of_uring::<UringPollThread>().run(options),
+                suite_of_uring::<UringBusyPoll>().run(options),
+            ],
         }
     }
 }
 
-type MioDriver = <Mio as wraith_conformance::Harness>::Driver;
+type MioDriver = <Mio as Harness>::Driver;
 
-fn suite_of_mio<H: wraith_conformance::Harness<Driver = MioDriver>>() -> Suite<MioDriver> {
+fn suite_of_mio<H: Harness<Driver = MioDriver>>() -> Suite<MioDriver> {
     let suite = Suite::of::<H>().park();
     #[cfg(unix)]
     let suite = suite.pollable();
     suite
+}
+
+#[cfg(target_os = "linux")]
+fn suite_of_uring<H: Harness<Driver = <Uring as Harness>::Driver>>() -> Suite<H::Driver> {
+    Suite::of::<H>().park().pollable()
 }

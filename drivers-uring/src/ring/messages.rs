@@ -14,30 +14,22 @@ struct Message {
     name: [u8; NAME_BYTES],
 }
 
-/// Headers of sends, one for each that may run at once, the header of the receive and the number that a wake-up
-/// reads.
+/// Headers of sends, one for each that may run at once, and the header of the receive.
 #[derive(Debug)]
 pub(super) struct Messages {
     table: Region,
-    others: Region,
+    receive: Region,
     busy: Box<[bool]>,
-}
-
-/// What stands beside the table.
-#[repr(C)]
-struct Others {
-    receive: libc::msghdr,
-    wakes: u64,
 }
 
 impl Messages {
     pub(super) fn new(count: u16) -> Self {
         let table = Region::new(usize::from(count) * size_of::<Message>());
-        let others = Region::new(size_of::<Others>());
-        let messages = Self { table, others, busy: vec![false; usize::from(count)].into() };
-        // SAFETY: the region is aligned to a page and holds one `Others`, for which zeroes are valid.
+        let receive = Region::new(size_of::<libc::msghdr>());
+        let messages = Self { table, receive, busy: vec![false; usize::from(count)].into() };
+        // SAFETY: the region is aligned to a page and holds one header, for which zeroes are valid.
         unsafe {
-            let receive = &mut (*messages.others()).receive;
+            let receive = &mut *messages.receive.cast::<libc::msghdr>();
             receive.msg_namelen = RX_NAME_BYTES as u32;
             receive.msg_controllen = RX_CONTROL_BYTES as _;
         }
@@ -46,14 +38,7 @@ impl Messages {
 
     /// Only lengths count in it.
     pub(super) fn receive(&self) -> *const libc::msghdr {
-        // SAFETY: a projection within the region.
-        unsafe { &raw const (*self.others()).receive }
-    }
-
-    /// Where a wake-up is read to; nothing else reads it.
-    pub(super) fn wakes(&self) -> *mut u8 {
-        // SAFETY: a projection within the region.
-        unsafe { &raw mut (*self.others()).wakes }.cast()
+        self.receive.cast()
     }
 
     /// Writes a header and keeps it until [`Messages::free`]; none if it is not free.
@@ -105,9 +90,5 @@ impl Messages {
     /// A header that the kernel may still have a use for.
     pub(super) fn busy(&self) -> Option<u16> {
         self.busy.iter().position(|busy| *busy).map(|index| index as u16)
-    }
-
-    fn others(&self) -> *mut Others {
-        self.others.cast()
     }
 }

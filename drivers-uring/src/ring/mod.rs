@@ -60,7 +60,7 @@ pub(crate) enum Completion {
     Sent { index: u16, result: i32, holds: bool },
     /// The network reads no more for one of the sends that held this slot; it may have `copied` instead.
     Released { slot: u16, copied: bool },
-    /// An unparker was used.
+    /// An unparker was used, perhaps before the counter was read last.
     Woken,
     /// The ring is another one, with another descriptor. No send that has ended holds its slot any more.
     Replaced,
@@ -149,9 +149,9 @@ impl Ring {
             self.receiving = unsafe { self.push(&receive, kind::RECEIVE, 0) };
         }
         if !self.waking {
-            let read = opcode::Read::new(WAKER, self.messages.wakes(), size_of::<u64>() as u32).build();
-            // SAFETY: the number belongs to `self.messages`, which outlives the operation, and nothing else uses it.
-            self.waking = unsafe { self.push(&read, kind::WAKE, 0) };
+            let poll = opcode::PollAdd::new(WAKER, libc::POLLIN as u32).build();
+            // SAFETY: the operation uses no memory.
+            self.waking = unsafe { self.push(&poll, kind::WAKE, 0) };
         }
         Ok(())
     }

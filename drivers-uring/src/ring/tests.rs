@@ -175,6 +175,8 @@ fn wake_ups_are_counted_together_and_reported_once() {
     }
     bench.ring.wait(LOOK).unwrap();
     assert_eq!(bench.ring.next(), Some(Completion::Woken));
+    assert!(bench.waker.take());
+    assert!(!bench.waker.take());
     bench.ring.start().unwrap();
     bench.ring.wait(Some(Duration::ZERO)).unwrap();
     assert_eq!(bench.ring.next(), None);
