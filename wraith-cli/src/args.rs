@@ -9,7 +9,7 @@ use wraith_proto::PeerId;
 
 use crate::address::{Target, parse_bind};
 use crate::cipher::Offer;
-use crate::driver_pick::Choice;
+use crate::driver_pick::{self, Choice};
 use crate::duration;
 use crate::output::Output;
 use crate::trace;
@@ -33,9 +33,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C or SIGTERM.";
 /// Options of every command, before or after its name.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// How packets travel: auto, mio
+    /// How packets travel
     #[arg(
         long,
+        help = driver_pick::help(),
         global = true,
         display_order = 101,
         value_name = "DRIVER",

@@ -40,6 +40,11 @@ const DRIVERS: &[&str] = &[
     uring::NAME,
 ];
 
+/// What the help says about `--driver`.
+pub(crate) fn help() -> String {
+    format!("How packets travel: {}", DRIVERS.join(", "))
+}
+
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -5,6 +5,8 @@
 mod bench;
 mod identity;
 mod protocol;
+#[cfg(all(target_os = "linux", feature = "io-uring"))]
+mod refusals;
 mod sessions;
 mod support;
 mod usage;
