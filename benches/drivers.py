@@ -38,7 +38,7 @@ class Tool:
         identity = os.path.join(self.folder, f"identity-{host}")
         if not os.path.exists(identity):
             subprocess.run([self.program, "keygen", "--output", identity], check=True, stdout=subprocess.DEVNULL)
-        return [*inside, self.program, "--json", "--identity", identity, "--driver", driver, *words]
+        return [*inside, self.program, "--json", "--quiet", "--identity", identity, "--driver", driver, *words]
 
     def served(self, server, client):
         """Runs a server, and a client with the first line that the server prints."""
