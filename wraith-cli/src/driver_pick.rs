@@ -30,7 +30,11 @@ pub(crate) enum Choice {
 }
 
 /// Why `auto` takes the driver that it takes.
-const AUTO: &str = if DRIVERS.len() > 2 { "the faster one as a rule, see docs/CHOOSING.md" } else { "the only one in this build" };
+const AUTO: &str = if DRIVERS.len() > 2 {
+    "the faster one as a rule, see docs/CHOOSING.md"
+} else {
+    "the only one in this build"
+};
 
 /// What `--driver` takes in this build.
 const DRIVERS: &[&str] = &[
