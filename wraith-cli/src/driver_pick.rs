@@ -31,7 +31,7 @@ pub(crate) enum Choice {
 
 /// Why `auto` takes the driver that it takes.
 const AUTO: &str = if DRIVERS.len() > 2 {
-    "the faster one as a rule, see docs/CHOOSING.md"
+    "the default by measurement, see docs/CHOOSING.md"
 } else {
     "the only one in this build"
 };

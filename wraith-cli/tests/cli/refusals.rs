@@ -84,5 +84,5 @@ fn a_refusal_is_nothing_to_who_did_not_ask_for_the_driver() {
     let done = run_refused(libc::ENOSYS, &arguments);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert!(done.stdout.iter().any(|line| line.contains(r#""driver":"mio""#)), "{:?}", done.stdout);
-    assert!(done.stderr.contains("the faster one as a rule, see docs/CHOOSING.md"), "{}", done.stderr);
+    assert!(done.stderr.contains("the default by measurement, see docs/CHOOSING.md"), "{}", done.stderr);
 }
