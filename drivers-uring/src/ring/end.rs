@@ -16,6 +16,8 @@ use super::{GROUP, Ring, kind, tolerate};
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 /// How long one wait within that may take.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long the kernel may take to end a closed ring: some 30 ms, and much more where other programs want the processor.
+pub(super) const CLOSING: Duration = Duration::from_secs(2);
 
 impl Ring {
     /// Cancels what runs and waits for its end, for a moment. Returns whether nothing runs any more.
@@ -55,7 +57,7 @@ impl Drop for Ring {
         }
         // SAFETY: it is dropped nowhere else, and not used behind this.
         unsafe { ManuallyDrop::drop(&mut self.io) };
-        let over = |life: &Life| life.has_ended(PATIENCE);
+        let over = |life: &Life| life.has_ended(CLOSING);
         if quiet || over(&self.life) && self.before.as_ref().is_none_or(over) {
             return;
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::{self, ManuallyDrop};
 
-use super::end::PATIENCE;
+use super::end::CLOSING;
 use super::{Completion, Ring, Sending, setup, tolerate};
 
 impl Ring {
@@ -35,7 +35,7 @@ impl Ring {
     /// # Errors
     /// It takes too long. What is tried next goes on from here.
     pub(super) fn finish_replacing(&mut self) -> io::Result<()> {
-        if self.before.as_ref().is_some_and(|before| !before.has_ended(PATIENCE)) {
+        if self.before.as_ref().is_some_and(|before| !before.has_ended(CLOSING)) {
             let what = "the kernel has not ended the ring of the thread that used the driver before";
             return Err(io::Error::new(io::ErrorKind::TimedOut, what));
         }

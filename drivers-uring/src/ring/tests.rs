@@ -5,7 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::thread;
 use std::time::Instant;
 
-use super::end::PATIENCE;
+use super::end::{CLOSING, PATIENCE};
 use super::*;
 use crate::verdict::Verdict;
 use crate::waker::Waker;
@@ -250,5 +250,5 @@ fn the_end_of_a_ring_on_another_thread_is_waited_for() {
     let life = std::mem::replace(&mut bench.ring.life, life);
     // It lives while its descriptor is open, and the end that is waited for here never comes.
     thread::spawn(move || drop(bench)).join().unwrap();
-    assert!(life.has_ended(PATIENCE));
+    assert!(life.has_ended(CLOSING));
 }
