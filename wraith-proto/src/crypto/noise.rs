@@ -63,7 +63,7 @@ pub(crate) struct Noise {
 
 impl Noise {
     /// A handshake before its first message. `ephemeral_seed` is drawn fresh for each.
-    pub(crate) fn new(role: Role, static_key: &StaticKey, version: u32, ephemeral_seed: [u8; 32]) -> Self {
+    pub(crate) fn new(role: Role, static_key: &StaticKey, version: u32, ephemeral_seed: &[u8; 32]) -> Self {
         let StaticKey { crypto, key } = static_key.clone();
         let mut prologue = *b"WRAITH\0\0\0\0";
         prologue[6..].copy_from_slice(&version.to_be_bytes());

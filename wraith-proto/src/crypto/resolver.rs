@@ -27,9 +27,9 @@ impl Resolver {
     pub(super) fn new(
         crypto: &'static dyn CryptoProvider,
         static_key: Option<Arc<dyn X25519Key>>,
-        seed: [u8; 32],
+        seed: &[u8; 32],
     ) -> Self {
-        Self { crypto, static_key, seed: Zeroizing::new(seed) }
+        Self { crypto, static_key, seed: Zeroizing::new(*seed) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The only source of randomness in the core: a stream that its seed fixes.
 
 use blake3::{Hasher, OutputReader};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::Identity;
 
@@ -15,17 +15,41 @@ pub(crate) struct Rng {
     block: [u8; BLOCK],
     /// Bytes of the block that were given out.
     used: usize,
+    /// What the next secret follows from, and no former one: the stream, which can be read again from its start, does
+    /// not give them away.
+    chain: Zeroizing<[u8; 32]>,
 }
 
 const BLOCK: usize = 64;
 
 impl Rng {
     pub(crate) fn new(seed: &[u8; 32], identity: &Identity, shard: u8) -> Self {
-        let mut hasher = Hasher::new_derive_key("WRAITH v1 endpoint rng");
-        hasher.update(seed).update(identity.seed()).update(&[shard]);
-        let stream = hasher.finalize_xof();
+        let output = |context| {
+            let mut hasher = Hasher::new_derive_key(context);
+            hasher.update(seed).update(identity.seed()).update(&[shard]);
+            let output = hasher.finalize_xof();
+            hasher.zeroize();
+            output
+        };
+        let mut chain = Zeroizing::new([0; 32]);
+        let mut first = output("WRAITH v1 secret chain");
+        first.fill(&mut *chain);
+        first.zeroize();
+        Self { stream: output("WRAITH v1 endpoint rng"), block: [0; BLOCK], used: BLOCK, chain }
+    }
+
+    /// A secret that nobody can find later, not even who has all that this holds by then.
+    pub(crate) fn secret(&mut self) -> Zeroizing<[u8; 32]> {
+        let mut fresh = Zeroizing::new([0; 32]);
+        self.fill(&mut *fresh);
+        let mut hasher = Hasher::new_derive_key("WRAITH v1 next secret");
+        hasher.update(&*self.chain).update(&*fresh);
+        let mut output = hasher.finalize_xof();
         hasher.zeroize();
-        Self { stream, block: [0; BLOCK], used: BLOCK }
+        output.fill(&mut *self.chain);
+        output.fill(&mut *fresh);
+        output.zeroize();
+        fresh
     }
 
     /// Fills `out` with the next bytes.
@@ -102,6 +126,34 @@ mod tests {
         assert_eq!(rng.array::<7>(), expected[..7]);
         assert_eq!(rng.next_u64().to_le_bytes(), expected[7..15]);
         assert_eq!(rng.array::<85>(), expected[15..]);
+    }
+
+    /// `PROTO §3.8`
+    #[test]
+    fn each_secret_takes_the_place_of_what_it_follows_from() {
+        let mut chain = [0; 32];
+        let mut hasher = Hasher::new_derive_key("WRAITH v1 secret chain");
+        hasher.update(&[&[1; 32][..], &[2; 32], &[3]].concat());
+        hasher.finalize_xof().fill(&mut chain);
+        let (mut rng, mut stream) = (rng(1, 2, 3), rng(1, 2, 3));
+        for _ in 0..3 {
+            let mut output = [0; 64];
+            let mut hasher = Hasher::new_derive_key("WRAITH v1 next secret");
+            hasher.update(&chain).update(&stream.array::<32>());
+            hasher.finalize_xof().fill(&mut output);
+            assert_eq!(*rng.secret(), output[32..]);
+            chain.copy_from_slice(&output[..32]);
+            assert_eq!(*rng.chain, chain);
+        }
+    }
+
+    #[test]
+    fn seed_identity_and_shard_each_change_the_secrets() {
+        let base = rng(1, 2, 3).secret();
+        assert_eq!(rng(1, 2, 3).secret(), base);
+        for mut other in [rng(9, 2, 3), rng(1, 9, 3), rng(1, 2, 9)] {
+            assert_ne!(other.secret(), base);
+        }
     }
 
     #[test]

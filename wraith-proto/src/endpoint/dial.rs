@@ -183,12 +183,12 @@ impl Endpoint {
     fn begin_dial(&mut self, index: u32, path: Path, pin: Option<PeerId>) -> Option<()> {
         let initiator = self.new_id(Route::Session(index))?;
         self.sessions[index].cids.issue(initiator)?;
-        let (seed, grease) = (self.rng.array(), self.rng.next_u64());
+        let (seed, grease) = (self.rng.secret(), self.rng.next_u64());
         let ids = Ids { initiator, responder: ConnectionId::ZERO };
-        let noise = Noise::new(Role::Initiator, &self.static_key, VERSION, seed);
+        let noise = Noise::new(Role::Initiator, &self.static_key, VERSION, &seed);
         let timeout = self.config.transport.handshake_timeout;
         let mut handshake = Handshake::new(Role::Initiator, noise, path, ids, self.now, timeout);
-        handshake.ephemeral_seed = seed;
+        handshake.secrets.ephemeral_seed = *seed;
         handshake.grease = grease;
         handshake.session = Some(index);
         handshake.pin = pin;
@@ -230,7 +230,7 @@ impl Endpoint {
     /// Takes the Noise state back to where it was after INIT.
     fn rewind(&mut self, slot: u32) {
         let Some(handshake) = self.handshakes.get_mut(slot) else { return };
-        let seed = handshake.ephemeral_seed;
+        let seed = &handshake.secrets.ephemeral_seed;
         handshake.noise = Noise::new(Role::Initiator, &self.static_key, VERSION, seed);
         // The same seed and payload give the same INIT: the transcript begins as the peer has it.
         let (mut message, mut payload) = ([0; INIT_MESSAGE_LEN], [0; INIT_MESSAGE_LEN - NOISE_OVERHEAD[0]]);

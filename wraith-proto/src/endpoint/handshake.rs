@@ -1,5 +1,6 @@
 //! Handshakes under way: their slots, their repeated messages, their end.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -44,8 +45,8 @@ pub(super) struct Handshake {
     pub(super) role: Role,
     pub(super) stage: Stage,
     pub(super) noise: Noise,
-    /// The initiator can begin anew with the same message 1 (`PROTO §4.19`).
-    pub(super) ephemeral_seed: [u8; 32],
+    /// Boxed, so that moving the handshake out of its slot leaves no copies behind.
+    pub(super) secrets: Box<Secrets>,
     /// The initiator's session.
     pub(super) session: Option<u32>,
     /// Whom the initiator expects.
@@ -58,7 +59,6 @@ pub(super) struct Handshake {
     pub(super) first: [u8; 32],
     /// Fingerprint of the lists in INIT.
     pub(super) lists: [u8; 32],
-    pub(super) finish_key: Option<[u8; 32]>,
     /// What the responder said, while the application is asked.
     pub(super) introduction: Option<Introduction>,
     pub(super) grease: u64,
@@ -79,7 +79,15 @@ pub(super) struct Handshake {
     pub(super) expires: Instant,
 }
 
-impl Drop for Handshake {
+/// What the Noise state does not hold itself; wiped on drop.
+#[derive(Default)]
+pub(super) struct Secrets {
+    /// The initiator can begin anew with the same message 1 (`PROTO §4.19`).
+    pub(super) ephemeral_seed: [u8; 32],
+    pub(super) finish_key: Option<[u8; 32]>,
+}
+
+impl Drop for Secrets {
     fn drop(&mut self) {
         use zeroize::Zeroize;
         self.ephemeral_seed.zeroize();
@@ -187,7 +195,7 @@ impl Handshake {
             role,
             stage: if role == Role::Initiator { Stage::Response } else { Stage::Finish },
             noise,
-            ephemeral_seed: [0; 32],
+            secrets: Box::default(),
             session: None,
             pin: None,
             path,
@@ -195,7 +203,6 @@ impl Handshake {
             message: Vec::new(),
             first: [0; 32],
             lists: [0; 32],
-            finish_key: None,
             introduction: None,
             grease: 0,
             cookies: 0,

@@ -1,7 +1,5 @@
 //! Fresh keys under way: when the exchange begins, and what its frames and packets bring about (`PROTO §5.13` to `§5.18`).
 
-use zeroize::Zeroizing;
-
 use super::lifecycle::{End, Violation};
 use super::{Endpoint, TimerKind};
 use crate::session::{BadShare, Control, Lifetime};
@@ -22,7 +20,7 @@ impl Endpoint {
         if keys.is_spent(number) {
             self.end(index, End::exhausted());
         } else if keys.is_due(number, session.recovery.largest_acked(), self.now, &life) {
-            let secret = Zeroizing::new(self.rng.array());
+            let secret = self.rng.secret();
             keys.begin(self.config.crypto, &secret);
             session.control.0 |= Control::KEY_SHARE;
             self.stats.dh_operations += 1;
@@ -48,7 +46,7 @@ impl Endpoint {
         let before = keys.share().is_some();
         let rng = &mut self.rng;
         let news = keys
-            .take_share(self.config.crypto, share.epoch, theirs, || Zeroizing::new(rng.array()))
+            .take_share(self.config.crypto, share.epoch, theirs, || rng.secret())
             .map_err(|BadShare| Violation)?;
         self.stats.dh_operations += u64::from(news);
         if news && !before {

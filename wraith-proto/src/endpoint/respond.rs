@@ -85,9 +85,9 @@ impl Endpoint {
             }
         };
         let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
-        let key = handshake.finish_key.filter(|_| handshake.stage == Stage::Finish);
+        let key = handshake.secrets.finish_key.as_ref().filter(|_| handshake.stage == Stage::Finish);
         let key = key.ok_or(DropReason::Refused)?;
-        if !verify_finish_mac(&key, packet.authenticated(), packet.mac()) {
+        if !verify_finish_mac(key, packet.authenticated(), packet.mac()) {
             return Err(DropReason::BadTag);
         }
         if self.sessions.is_full() {
@@ -115,8 +115,8 @@ impl Endpoint {
         first: [u8; 32],
         received: usize,
     ) -> Result<Outcome, DropReason> {
-        let seed = self.rng.array();
-        let mut noise = Noise::new(Role::Responder, &self.static_key, VERSION, seed);
+        let seed = self.rng.secret();
+        let mut noise = Noise::new(Role::Responder, &self.static_key, VERSION, &seed);
         let mut payload = [0; MIN_DATAGRAM as usize];
         let len = packet.message().len().checked_sub(NOISE_OVERHEAD[0]).ok_or(DropReason::Malformed)?;
         let payload = payload.get_mut(..len).ok_or(DropReason::Malformed)?;
@@ -165,7 +165,7 @@ impl Endpoint {
         let at = repr.emit(&mut message).ok()?;
         self.stats.dh_operations += 3;
         handshake.noise.write(payload, &mut message[at..]).ok()?;
-        handshake.finish_key = handshake.noise.finish_mac_key();
+        handshake.secrets.finish_key = handshake.noise.finish_mac_key();
         handshake.say(message, self.now);
         Some(())
     }

@@ -18,7 +18,7 @@ fn static_key(seed: u8) -> StaticKey {
 }
 
 fn end(role: Role, seed: u8) -> Noise {
-    Noise::new(role, &static_key(seed), VERSION, [seed ^ 0x55; 32])
+    Noise::new(role, &static_key(seed), VERSION, &[seed ^ 0x55; 32])
 }
 
 fn pair() -> (Noise, Noise) {
@@ -105,7 +105,7 @@ fn sessions_of_the_same_identities_have_different_secrets() {
     let (mut initiator, mut responder) = pair();
     exchange(&mut initiator, &mut responder, 3);
     let first = initiator.root().unwrap().secret();
-    let mut initiator = Noise::new(Role::Initiator, &static_key(1), VERSION, [77; 32]);
+    let mut initiator = Noise::new(Role::Initiator, &static_key(1), VERSION, &[77; 32]);
     let mut responder = end(Role::Responder, 2);
     exchange(&mut initiator, &mut responder, 3);
     assert_ne!(initiator.root().unwrap().secret(), first);
@@ -131,7 +131,7 @@ fn an_end_with_the_same_seed_begins_the_same_handshake_again() {
 fn ends_of_different_versions_do_not_understand_each_other() {
     // PROTO §3.4: the version is in the prologue.
     let mut initiator = end(Role::Initiator, 1);
-    let mut responder = Noise::new(Role::Responder, &static_key(2), VERSION + 1, [3; 32]);
+    let mut responder = Noise::new(Role::Responder, &static_key(2), VERSION + 1, &[3; 32]);
     let message = write(&mut initiator, b"");
     assert_eq!(read(&mut responder, &message), Ok(vec![]));
     let message = write(&mut responder, b"");

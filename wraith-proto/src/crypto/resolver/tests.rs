@@ -5,7 +5,7 @@ use super::*;
 use crate::crypto::RustCrypto;
 
 fn resolver(seed: u8) -> Resolver {
-    Resolver::new(&RustCrypto, None, [seed; 32])
+    Resolver::new(&RustCrypto, None, &[seed; 32])
 }
 
 fn dh(seed: u8) -> Box<dyn Dh> {
@@ -97,7 +97,7 @@ fn a_prepared_static_key_stands_in_for_the_bytes_that_snow_sets() {
     let key = RustCrypto.x25519_key(&[9; 32]);
     let (public, peer) = (key.public(), RustCrypto.x25519_base(&[8; 32]));
     let shared = key.agree(&peer);
-    let resolver = Resolver::new(&RustCrypto, Some(key.into()), [0; 32]);
+    let resolver = Resolver::new(&RustCrypto, Some(key.into()), &[0; 32]);
     let mut dh = resolver.resolve_dh(&DHChoice::Curve25519).unwrap();
     dh.set(&[0; 32]);
     let mut out = [0; 32];

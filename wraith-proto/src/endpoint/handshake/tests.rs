@@ -54,7 +54,7 @@ struct Liar {
 impl Liar {
     fn new(role: Role, config: Config, identity: u8) -> Self {
         let key = StaticKey::new(&Identity::from_seed([identity; 32]), &crate::crypto::RustCrypto);
-        let noise = Noise::new(role, &key, VERSION, [77; 32]);
+        let noise = Noise::new(role, &key, VERSION, &[77; 32]);
         let ids = Ids { initiator: ConnectionId([1; 8]), responder: ConnectionId([2; 8]) };
         Self { config, noise, ids }
     }
