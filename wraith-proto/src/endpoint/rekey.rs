@@ -15,7 +15,7 @@ impl Endpoint {
         let transport = &self.config.transport;
         let life = Lifetime { packets: transport.rekey_packets, time: transport.rekey_interval };
         let session = &mut self.sessions[index];
-        let Some(keys) = &mut session.keys else { return };
+        let Some(keys) = session.keys.as_mut().filter(|_| session.ending.is_none()) else { return };
         let number = session.recovery.packet_number();
         if keys.is_spent(number) {
             self.end(index, End::exhausted());

@@ -349,3 +349,18 @@ fn assert_ends_after(suite: &'static [Suite], failures: u64) {
     assert_eq!(right.closed[0].1, CloseReason::KeysExhausted);
     assert_eq!(right.endpoint.stats().drops(crate::error::DropReason::BadTag), 2);
 }
+
+/// `PROTO §5.14`: keys of a session that is over need no successors.
+#[test]
+fn a_closed_session_says_so_without_an_exchange() {
+    let mut soak = connected(&[Suite::XChaCha20Poly1305]);
+    let index = soak.left.sessions[0].index;
+    assert!(soak.run_until(100, |it| it.left.endpoint.sessions[index].recovery.largest_acked().is_some()));
+    let (left, now) = (&mut soak.left, soak.now);
+    let before = left.endpoint.stats().dh_operations;
+    left.endpoint.config.transport.rekey_packets = 1;
+    left.endpoint.session(left.sessions[0]).unwrap().close(now, 7);
+    left.turn(now);
+    assert!(!left.wire.is_empty(), "CLOSE left");
+    assert_eq!(left.endpoint.stats().dh_operations, before);
+}
