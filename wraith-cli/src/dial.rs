@@ -83,8 +83,8 @@ pub(crate) fn ended(endpoint: &Endpoint, target: &Target, reason: CloseReason) -
             HANDSHAKE_TIMEOUT.as_secs()
         ),
         CloseReason::Refused => format!(
-            "{addr} refused the session: it offers something else, speaks another version, or does not admit this \
-             identity"
+            "{addr} refused the session: it does not admit this identity, or the ends have no suite, service or version \
+             in common: give both the same `--suite`, and commands and versions that fit"
         ),
         CloseReason::Peer(code) => {
             format!("{addr} closed the session (code {code}): start it again and retry")

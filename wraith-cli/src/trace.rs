@@ -49,6 +49,12 @@ impl Options {
         if matches!(command, Command::Keygen(_) | Command::Id | Command::Drivers) {
             return Ok(());
         }
+        if let (Some(trace), Some(key_log)) = (&self.qlog, &self.keylog)
+            && trace == key_log
+        {
+            let name = escape(&trace.display().to_string());
+            return Err(failed(format!("trace and key log cannot both be {name}: name two files")));
+        }
         let mut files = Files::default();
         if let Some(path) = &self.qlog {
             files.qlog = Some(Log::open(path, "trace", OpenOptions::new().truncate(true))?);

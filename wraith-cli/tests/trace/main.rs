@@ -131,6 +131,17 @@ fn a_file_that_cannot_be_made_is_named_before_anything_is_sent() {
     }
 }
 
+#[test]
+fn no_secrets_get_into_a_trace() {
+    let folder = Folder::new("trace-both");
+    let path = folder.path("one.keys");
+    fs::write(&path, "of a former run").unwrap();
+    let mut command = program(["listen", "--bind", "127.0.0.1", "--keylog"]);
+    let done = Running::start(command.arg(&path).arg("--qlog").arg(&path)).finish();
+    assert_eq!(done.error(1), format!("trace and key log cannot both be {}: name two files", path.display()));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "of a former run");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_key_log_that_others_may_read_is_refused() {
