@@ -1,5 +1,7 @@
 //! The only source of randomness in the core: a stream that its seed fixes.
 
+use alloc::boxed::Box;
+
 use blake3::{Hasher, OutputReader};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -16,8 +18,8 @@ pub(crate) struct Rng {
     /// Bytes of the block that were given out.
     used: usize,
     /// What the next secret follows from, and no former one: the stream, which can be read again from its start, does
-    /// not give them away.
-    chain: Zeroizing<[u8; 32]>,
+    /// not give them away. Boxed, so that moving an endpoint leaves no copies behind.
+    chain: Box<Zeroizing<[u8; 32]>>,
 }
 
 const BLOCK: usize = 64;
@@ -31,9 +33,9 @@ impl Rng {
             hasher.zeroize();
             output
         };
-        let mut chain = Zeroizing::new([0; 32]);
+        let mut chain = Box::new(Zeroizing::new([0; 32]));
         let mut first = output("WRAITH v1 secret chain");
-        first.fill(&mut *chain);
+        first.fill(&mut **chain);
         first.zeroize();
         Self { stream: output("WRAITH v1 endpoint rng"), block: [0; BLOCK], used: BLOCK, chain }
     }
@@ -43,10 +45,10 @@ impl Rng {
         let mut fresh = Zeroizing::new([0; 32]);
         self.fill(&mut *fresh);
         let mut hasher = Hasher::new_derive_key("WRAITH v1 next secret");
-        hasher.update(&*self.chain).update(&*fresh);
+        hasher.update(&**self.chain).update(&*fresh);
         let mut output = hasher.finalize_xof();
         hasher.zeroize();
-        output.fill(&mut *self.chain);
+        output.fill(&mut **self.chain);
         output.fill(&mut *fresh);
         output.zeroize();
         fresh
@@ -143,7 +145,7 @@ mod tests {
             hasher.finalize_xof().fill(&mut output);
             assert_eq!(*rng.secret(), output[32..]);
             chain.copy_from_slice(&output[..32]);
-            assert_eq!(*rng.chain, chain);
+            assert_eq!(**rng.chain, chain);
         }
     }
 

@@ -223,3 +223,32 @@ fn ids_inside_finish_must_be_those_of_the_outer_headers() {
     assert_eq!(dialled_by(liar(), CHOICE, |_| {}, |ids| ids.initiator.0[0] ^= 1), REFUSED);
     assert_eq!(dialled_by(liar(), CHOICE, |_| {}, |ids| ids.responder.0[7] ^= 1), REFUSED);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_slot_that_its_handshake_has_left_holds_none_of_its_secrets() {
+    use std::io::{Read, Seek, SeekFrom};
+    use std::vec::Vec;
+
+    let memory = |at: usize, len: usize| {
+        let mut bytes = vec![0; len];
+        let mut memory = std::fs::File::open("/proc/self/mem").unwrap();
+        memory.seek(SeekFrom::Start(at as u64)).unwrap();
+        memory.read_exact(&mut bytes).unwrap();
+        bytes
+    };
+    let mut endpoint = endpoint(1);
+    endpoint.connect(NOW, Peer { addr: ADDRESS, id: None }, Via::default()).unwrap();
+    let handshake = endpoint.handshakes.get_mut(0).unwrap();
+    handshake.secrets.finish_key = Some([0xa7; 32]);
+    let seed = handshake.secrets.ephemeral_seed;
+    let slot = (core::ptr::from_ref(handshake).addr(), size_of::<Handshake>());
+    let secrets = (core::ptr::from_ref(&*handshake.secrets).addr(), size_of::<Secrets>());
+    let held = |secret: &[u8]| -> Vec<bool> {
+        let places = [slot, secrets].into_iter();
+        places.map(|(at, len)| memory(at, len).windows(secret.len()).any(|bytes| bytes == secret)).collect()
+    };
+    assert_eq!([held(&seed), held(&[0xa7; 32])], [[false, true], [false, true]]);
+    endpoint.free_handshake(0);
+    assert_eq!([held(&seed), held(&[0xa7; 32])], [[false, false], [false, false]]);
+}
