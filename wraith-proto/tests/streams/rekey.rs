@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use wraith_proto::crypto::TAG_LEN;
 use wraith_proto::wire::{Frame, Frames, PACKET_HEADER_LEN, split_body};
-use wraith_proto::{Event, SessionHandle};
+use wraith_proto::{DropReason, Event, SessionHandle};
 use wraith_sim::{LEFT, LinkConfig, NonceRecorder, Pair, PairConfig, RIGHT, Side, Transparent, Verdict};
 
-use crate::support::{Bulk, BulkPair, MS, full, transfer};
+use crate::support::{Bulk, BulkPair, MS, full, send, transfer};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -179,4 +179,67 @@ fn has_share(packet: &[u8]) -> bool {
     let mut body = packet[PACKET_HEADER_LEN..packet.len() - TAG_LEN].to_vec();
     let (_, frames) = split_body(&mut body).expect("a packet");
     Frames::new(frames).any(|frame| matches!(frame, Ok(Frame::KeyShare(_))))
+}
+
+/// `PROTO §5.9`, `PROTO §5.10`: the two bits of the phase come round, and old packets with them.
+#[test]
+fn what_was_recorded_in_former_epochs_changes_nothing() {
+    let config = PairConfig::new(7).with_link(LinkConfig::perfect().with_latency(MS(2)));
+    let (mut pair, left, right, recorder) = watched(config, 1, Duration::ZERO);
+    let recorded = Rc::new(RefCell::new(Vec::new()));
+    let keep = Rc::clone(&recorded);
+    pair.intercept(move |passing| {
+        if passing.sender == 0 {
+            keep.borrow_mut().push(passing.bytes.clone());
+        }
+        Verdict::Pass
+    });
+    while epochs(&mut pair, left, right).1 < 9 {
+        transfer(&mut pair, left, 30_000, LIMIT);
+        pair.run_for(MS(200));
+    }
+    pair.stop_intercepting();
+    let (at, before) = (epochs(&mut pair, left, right), *pair.right.endpoint.stats());
+    for bytes in recorded.take() {
+        pair.inject(Side::Right, LEFT, &bytes);
+    }
+    pair.run_for(MS(200));
+    let after = *pair.right.endpoint.stats();
+    assert_eq!((closed(&pair), epochs(&mut pair, left, right)), (vec![], at));
+    assert_eq!(after.packets_opened, before.packets_opened);
+    let dropped = |reason| after.drops(reason) - before.drops(reason);
+    assert!(dropped(DropReason::BadTag) > 9 && dropped(DropReason::Replayed) > 0, "{after:?}");
+    for _ in 0..2 {
+        transfer(&mut pair, left, 30_000, LIMIT);
+        pair.run_for(MS(200));
+    }
+    assert!(epochs(&mut pair, left, right).0 > at.0);
+    assert_eq!(recorder.repeated(), 0);
+}
+
+/// `PROTO §5.14`: wherever in an exchange the line goes dead, it goes on with the line.
+#[test]
+fn an_exchange_outlives_a_line_that_is_dead_for_a_while() {
+    for start in 0..40 {
+        let config = PairConfig::new(8).with_link(LinkConfig::perfect().with_latency(MS(10)));
+        let (mut pair, left, right, recorder) = watched(config, 1, Duration::ZERO);
+        let mut count = 0;
+        pair.intercept(move |_| {
+            count += 1;
+            if count > start { Verdict::Drop } else { Verdict::Pass }
+        });
+        send(&mut pair, left, 60_000);
+        pair.run_for(Duration::from_secs(20));
+        pair.stop_intercepting();
+        pair.run_for(Duration::from_secs(5));
+        // Round trips that took 20 s make the first of three probe timeouts long.
+        for _ in 0..40 {
+            transfer(&mut pair, left, 3000, LIMIT);
+            pair.run_for(Duration::from_secs(1));
+        }
+        let (ours, theirs) = epochs(&mut pair, left, right);
+        assert!(ours >= 2 && ours.abs_diff(theirs) <= 1, "{start}: {ours} and {theirs}");
+        assert_eq!(closed(&pair), [], "{start}");
+        assert_eq!(recorder.repeated(), 0);
+    }
 }
