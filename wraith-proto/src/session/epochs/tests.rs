@@ -235,3 +235,22 @@ fn both_ends_export_the_same_secret_for_a_label_in_every_epoch() {
     exchange(&mut left, &mut right, 1);
     assert_eq!(left.export("example.com 2026 login"), secret);
 }
+
+/// `PROTO §6.8`: epochs have 32 bits, and the last one has no next.
+#[test]
+fn the_last_epoch_is_like_any_other_and_stays() {
+    let (mut left, mut right) = ends();
+    for keys in [&mut left, &mut right] {
+        let epoch = u32::MAX - 1;
+        keys.open.swap(0, Keys::slot(epoch));
+        (keys.epoch, keys.newest, keys.arrived) = (epoch, epoch, epoch);
+    }
+    assert!(left.is_due(100, Some(0), NOW, &LIFE));
+    exchange(&mut left, &mut right, 1);
+    assert_eq!((left.epoch(), right.epoch(), left.phase()), (u32::MAX, u32::MAX, 3));
+    left.forget_former();
+    right.forget_former();
+    assert!(carries(&left, &mut right) && carries(&right, &mut left));
+    assert!(!left.is_due(u64::MAX, Some(u64::MAX), NOW, &LIFE));
+    assert_eq!(right.take_share(&RustCrypto, u32::MAX, &[9; 32], no_secret), Ok(false));
+}
