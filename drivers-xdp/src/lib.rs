@@ -1,0 +1,11 @@
+//! The WRAITH driver for Linux's `AF_XDP`: one queue of a network device, and memory shared with it.
+//!
+//! A filter in the kernel gives the driver what is for its UDP port and leaves all else alone. The core seals packets in
+//! frames of that memory, and opens them there, without a copy of the driver's.
+
+#![cfg(target_os = "linux")]
+
+mod refusal;
+pub mod wire;
+
+pub use refusal::{BindError, Reason, Refusal, Step};
