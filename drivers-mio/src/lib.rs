@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod addr;
 mod options;
 mod park;
 mod rx;

@@ -7,7 +7,6 @@ use quinn_udp::{EcnCodepoint, RecvMeta};
 use wraith_drivers::RxReport;
 use wraith_proto::{Ecn, RxMeta, Via};
 
-use crate::addr;
 use crate::verdict;
 
 /// Buffers filled by one system call.
@@ -103,7 +102,7 @@ impl Rx {
                 continue;
             }
             let meta = RxMeta {
-                from: addr::canonical(slot.addr),
+                from: wraith_drivers::canonical(slot.addr),
                 to: slot.dst_ip.map(|ip| ip.to_canonical()),
                 via: Via::default(),
                 ecn: mark(slot.ecn),

@@ -3,10 +3,9 @@
 use std::io;
 
 use quinn_udp::{EcnCodepoint, Transmit};
-use wraith_drivers::{Segments, TxReport};
+use wraith_drivers::{Family, Segments, TxReport};
 use wraith_proto::{Ecn, TxMeta, TxQueue};
 
-use crate::addr::Family;
 use crate::socket::MAX_V4;
 use crate::verdict::Verdict;
 

@@ -10,7 +10,6 @@
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
-mod addr;
 mod driver;
 mod options;
 mod outer;

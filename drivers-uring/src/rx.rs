@@ -6,7 +6,6 @@ use std::io;
 use wraith_drivers::RxReport;
 use wraith_proto::{RxMeta, Via};
 
-use crate::addr;
 use crate::ring::Buffers;
 use crate::verdict;
 use crate::wire;
@@ -96,7 +95,7 @@ impl Rx {
                 continue;
             }
             let meta = RxMeta {
-                from: addr::canonical(from),
+                from: wraith_drivers::canonical(from),
                 to: received.to.map(|ip| ip.to_canonical()),
                 via: Via::default(),
                 ecn: received.ecn,

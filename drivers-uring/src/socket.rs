@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use quinn_udp::UdpSocketState;
 use socket2::{Domain, Protocol, SockRef, Type};
-use wraith_drivers::{Caps, Limit, Mode, Segments};
+use wraith_drivers::{Caps, Family, Limit, Mode, Segments};
 
-use crate::addr::{self, Family};
 use crate::options::Options;
 
 /// Longest UDP payload over IPv4: 65,535 less 20 bytes of IP and 8 of UDP header.
@@ -31,7 +30,7 @@ pub(crate) struct Socket {
 impl Socket {
     pub(crate) fn bind(addr: SocketAddr, options: &Options) -> io::Result<Self> {
         // An IPv6 socket on a mapped address speaks IPv4 alone, and takes only mapped destinations.
-        let addr = addr::canonical(addr);
+        let addr = wraith_drivers::canonical(addr);
         let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
         let family = match addr {
             SocketAddr::V4(_) => Family::V4,

@@ -75,7 +75,9 @@ impl Refusal {
             Reason::Absent => "use a kernel built with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL",
             Reason::Memory => "raise the limit on locked memory: ulimit -l, LimitMEMLOCK",
             Reason::Unsupported => "allow copies and the generic mode, or choose another device",
-            Reason::Busy => "end the program that holds the queue or the device's filter: ip link show lists it",
+            Reason::Busy => {
+                "end the program that holds the queue or the device's filter: ip link show lists it"
+            }
             Reason::Missing => "name a device and a queue that exist: ip link, ethtool -l",
             Reason::Down => "bring the device up: ip link set DEVICE up",
             Reason::Invalid => "use Linux 6.6 or later, and an MTU that the device can carry",

@@ -21,6 +21,7 @@
 
 mod caps;
 mod clock;
+mod family;
 mod memory;
 mod runner;
 mod segments;
@@ -38,6 +39,7 @@ use wraith_proto::{Instant, RxMeta, TxQueue};
 
 pub use caps::{Caps, Limit, Mode, RxReport, TxReport};
 pub use clock::{Clock, ManualClock};
+pub use family::{Family, canonical};
 pub use memory::{MemoryDriver, MemoryOptions, MemoryUnparker};
 pub use runner::{App, Runner, Turn};
 pub use segments::Segments;

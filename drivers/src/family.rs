@@ -1,11 +1,13 @@
-//! Addresses as the core sees them, and as a dual-stack socket wants them.
+//! Addresses as the core sees them, and as a dual-stack socket wants them: for drivers on UDP sockets.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// What a socket speaks.
+/// What a UDP socket speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Family {
+pub enum Family {
+    /// IPv4.
     V4,
+    /// IPv6.
     V6,
     /// IPv6, and IPv4 as `::ffff:a.b.c.d`.
     Dual,
@@ -13,12 +15,12 @@ pub(crate) enum Family {
 
 impl Family {
     /// The address to hand to the socket for `addr`.
-    pub(crate) fn outgoing(self, addr: SocketAddr) -> SocketAddr {
+    pub fn outgoing(self, addr: SocketAddr) -> SocketAddr {
         SocketAddr::new(self.outgoing_ip(addr.ip()), addr.port()).with_scope_of(addr)
     }
 
     /// The source address to hand to the socket for `ip`.
-    pub(crate) fn outgoing_ip(self, ip: IpAddr) -> IpAddr {
+    pub fn outgoing_ip(self, ip: IpAddr) -> IpAddr {
         match (self, ip) {
             (Self::Dual, IpAddr::V4(v4)) => IpAddr::V6(v4.to_ipv6_mapped()),
             _ => ip,
@@ -27,7 +29,7 @@ impl Family {
 }
 
 /// `addr` with a mapped IPv4 address made plain, so that one peer has one address.
-pub(crate) fn canonical(addr: SocketAddr) -> SocketAddr {
+pub fn canonical(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(addr.ip().to_canonical(), addr.port()).with_scope_of(addr)
 }
 
