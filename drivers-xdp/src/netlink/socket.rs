@@ -1,0 +1,146 @@
+//! A netlink socket: requests out, their answers in.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, connect, recv, send,
+    setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+
+/// What the kernel puts into one part of a dump at the most (`NLMSG_GOODSIZE`, `min_dump_alloc`); single entries are shorter.
+const ANSWER_BYTES: usize = 32 << 10;
+
+/// The answer is there when the request has been sent; a kernel that does otherwise must not hold a driver.
+const PATIENCE_MS: i64 = 500;
+
+/// Parts that are read for one request: a host has fewer addresses than fit in so many.
+const MAX_PARTS: usize = 1024;
+
+/// A socket of `NETLINK_ROUTE`, in the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    sequence: u32,
+    answer: Box<[u8]>,
+}
+
+/// What to do after a message.
+enum Next {
+    More,
+    Done,
+}
+
+impl Socket {
+    /// `groups` are those whose announcements it shall get: bits of `RTMGRP_*`, 0 for none.
+    pub(super) fn open(groups: u32) -> io::Result<Self> {
+        let fd = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkRoute,
+        )?;
+        bind(fd.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
+        // Connected to the kernel, it takes nothing from other programs.
+        connect(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::milliseconds(PATIENCE_MS))?;
+        Ok(Self { fd, sequence: 0, answer: vec![0; ANSWER_BYTES].into_boxed_slice() })
+    }
+
+    /// Asks for one entry of a table.
+    pub(super) fn ask(&mut self, request: RouteNetlinkMessage) -> io::Result<RouteNetlinkMessage> {
+        let mut answer = None;
+        self.exchange(request, NLM_F_REQUEST, |message| {
+            answer = Some(message);
+            Next::Done
+        })?;
+        answer.ok_or_else(|| invalid("an acknowledgement without an answer"))
+    }
+
+    /// Asks for a whole table, and gives its entries to `each`.
+    pub(super) fn ask_all(
+        &mut self,
+        request: RouteNetlinkMessage,
+        mut each: impl FnMut(RouteNetlinkMessage),
+    ) -> io::Result<()> {
+        self.exchange(request, NLM_F_REQUEST | NLM_F_DUMP, |message| {
+            each(message);
+            Next::More
+        })
+    }
+
+    /// Sends a request and reads until its end: an acknowledgement, an error, the end of a dump, or what `each` takes for it.
+    fn exchange(
+        &mut self,
+        request: RouteNetlinkMessage,
+        flags: u16,
+        mut each: impl FnMut(RouteNetlinkMessage) -> Next,
+    ) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(request));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty())?;
+        for _ in 0..MAX_PARTS {
+            let len = self.receive()?;
+            if let Next::Done = each_message(&self.answer[..len], self.sequence, &mut each)? {
+                return Ok(());
+            }
+        }
+        Err(invalid("an answer without an end"))
+    }
+
+    /// Reads one part of an answer, and gives its length.
+    fn receive(&mut self) -> io::Result<usize> {
+        // With MSG_TRUNC the length is the true one, longer than the room if something was cut off.
+        let len = match recv(self.fd.as_raw_fd(), &mut self.answer, MsgFlags::MSG_TRUNC) {
+            Ok(len) => len,
+            Err(nix::Error::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error.into()),
+        };
+        if len > self.answer.len() { Err(invalid("an answer longer than its room")) } else { Ok(len) }
+    }
+}
+
+/// Gives the messages of a part to `each`; those that answer another request are what a former one left unread.
+fn each_message(
+    mut bytes: &[u8],
+    sequence: u32,
+    each: &mut impl FnMut(RouteNetlinkMessage) -> Next,
+) -> io::Result<Next> {
+    while !bytes.is_empty() {
+        let header = NetlinkBuffer::new_checked(bytes).map_err(invalid)?;
+        let len = header.length() as usize;
+        if header.sequence_number() == sequence {
+            match NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes[..len]).map_err(invalid)?.payload
+            {
+                NetlinkPayload::InnerMessage(message) => {
+                    if let Next::Done = each(message) {
+                        return Ok(Next::Done);
+                    }
+                }
+                NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+                NetlinkPayload::Done(done) if done.code < 0 => {
+                    return Err(io::Error::from_raw_os_error(-done.code));
+                }
+                NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(Next::Done),
+                _ => {}
+            }
+        }
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(Next::More)
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
