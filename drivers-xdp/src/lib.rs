@@ -11,6 +11,8 @@
 )]
 mod netlink;
 mod refusal;
+#[cfg(any(test, feature = "veth"))]
+pub mod veth;
 pub mod wire;
 
 pub use refusal::{BindError, Reason, Refusal, Step};

@@ -2,8 +2,18 @@
 //!
 //! One request, one answer, in the calling thread: the kernel has the answer ready when the request has been sent.
 
+#[cfg(any(test, feature = "veth"))]
+pub(crate) mod make;
 mod socket;
 mod tables;
 
+use std::net::IpAddr;
+
+use netlink_packet_route::AddressFamily;
+
 #[expect(unused_imports, reason = "the driver that asks is not there yet")]
 pub(crate) use tables::{Interface, Route, Tables};
+
+fn family(ip: IpAddr) -> AddressFamily {
+    if ip.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}

@@ -74,6 +74,18 @@ impl Socket {
         })
     }
 
+    /// Changes a table; `flags` say how beside `NLM_F_REQUEST` and `NLM_F_ACK`.
+    #[cfg(any(test, feature = "veth"))]
+    pub(super) fn change(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.exchange(request, NLM_F_REQUEST | netlink_packet_core::NLM_F_ACK | flags, |_| Next::More)
+    }
+
+    /// Waits for an announcement of its groups, whatever it says; `TimedOut` if none came in half a second.
+    #[cfg(any(test, feature = "veth"))]
+    pub(super) fn await_announcement(&mut self) -> io::Result<()> {
+        self.receive().map(drop)
+    }
+
     /// Sends a request and reads until its end: an acknowledgement, an error, the end of a dump, or what `each` takes for it.
     fn exchange(
         &mut self,

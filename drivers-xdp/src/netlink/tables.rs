@@ -3,12 +3,13 @@
 use std::io;
 use std::net::IpAddr;
 
+use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
+use super::family;
 use super::socket::Socket;
 use crate::refusal::{Reason, Refusal, Step};
 use crate::wire::Mac;
@@ -49,7 +50,7 @@ pub(crate) struct Route {
 /// The kernel's tables, of the network namespace of the thread that opened them.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    socket: Socket,
+    pub(super) socket: Socket,
 }
 
 impl Tables {
@@ -215,10 +216,6 @@ fn neighbour(answer: &NeighbourMessage) -> Option<Mac> {
         _ => None,
     });
     address.filter(|_| usable).map(Mac)
-}
-
-fn family(ip: IpAddr) -> AddressFamily {
-    if ip.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
 fn bits(ip: IpAddr) -> u8 {
