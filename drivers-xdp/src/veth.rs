@@ -235,4 +235,4 @@ fn own_namespace() -> io::Result<File> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

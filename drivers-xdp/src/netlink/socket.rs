@@ -156,3 +156,86 @@ fn each_message(
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::{ErrorMessage, NLMSG_ERROR};
+    use netlink_packet_route::link::LinkMessage;
+
+    use super::*;
+
+    /// An answer about the device `index`.
+    fn link(sequence: u32, index: u32) -> Vec<u8> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        bytes(sequence, NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)))
+    }
+
+    fn error(sequence: u32, code: i32) -> Vec<u8> {
+        let mut error = ErrorMessage::default();
+        error.code = code.try_into().ok();
+        bytes(sequence, NetlinkPayload::Error(error))
+    }
+
+    fn bytes(sequence: u32, payload: NetlinkPayload<RouteNetlinkMessage>) -> Vec<u8> {
+        let mut header = NetlinkHeader::default();
+        header.sequence_number = sequence;
+        let mut message = NetlinkMessage::new(header, payload);
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        bytes
+    }
+
+    /// The devices that a part tells of in answer to request 7, and whether the answer ended.
+    fn read(parts: &[Vec<u8>]) -> (Vec<u32>, io::Result<bool>) {
+        let mut indices = Vec::new();
+        let next = each_message(&parts.concat(), 7, &mut |message| {
+            if let RouteNetlinkMessage::NewLink(link) = message {
+                indices.push(link.header.index);
+            }
+            Next::More
+        });
+        (indices, next.map(|next| matches!(next, Next::Done)))
+    }
+
+    #[test]
+    fn answers_to_other_requests_are_passed_over() {
+        let (indices, ended) =
+            read(&[link(6, 1), error(6, -libc::EPERM), link(7, 2), link(0, 3), link(7, 4)]);
+        assert_eq!((indices, ended.unwrap()), (vec![2, 4], false));
+    }
+
+    #[test]
+    fn an_acknowledgement_ends_an_answer_and_an_error_is_one() {
+        let (indices, ended) = read(&[link(7, 2), error(7, 0), link(7, 3)]);
+        assert_eq!((indices, ended.unwrap()), (vec![2], true));
+        let (indices, ended) = read(&[link(7, 2), error(7, -libc::EPERM)]);
+        assert_eq!((indices, ended.unwrap_err().raw_os_error()), (vec![2], Some(libc::EPERM)));
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_is_an_error() {
+        let mut cut = link(7, 2);
+        for len in (1..cut.len()).rev() {
+            cut.truncate(len);
+            let (indices, ended) = read(std::slice::from_ref(&cut));
+            assert_eq!(
+                (indices, ended.unwrap_err().kind()),
+                (vec![], io::ErrorKind::InvalidData),
+                "{len} bytes"
+            );
+        }
+        // Shorter than its own header.
+        cut = error(7, 0);
+        cut[..4].copy_from_slice(&4_u32.to_ne_bytes());
+        assert_eq!(cut[4], NLMSG_ERROR as u8);
+        assert_eq!(read(&[cut]).1.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_socket_that_is_not_answered_gives_up() {
+        let mut socket = Socket::open(0).unwrap();
+        assert_eq!(socket.await_announcement().unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -81,7 +81,7 @@ impl Tables {
     /// nothing without the index of its `interface`.
     ///
     /// # Errors
-    /// ENETUNREACH and the like: there is no route. EINVAL: `from` is no address of this host.
+    /// ENETUNREACH and the like: there is no route, or `from` is no IPv4 address of this host. EINVAL: a black hole.
     pub(crate) fn route(
         &mut self,
         to: IpAddr,
