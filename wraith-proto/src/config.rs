@@ -233,6 +233,8 @@ pub struct Transport {
     pub peer_streams: u16,
     /// The application grants all credit with `Session::grant`.
     pub manual_credit: bool,
+    /// A packet holds at most one of the application's datagrams, so that its loss costs no more than one.
+    pub lone_datagrams: bool,
     /// Packets are marked ECN-capable while the path proves to carry the marks.
     pub ecn: bool,
     /// Fresh keys are agreed on at the latest after this many packets of one end; half of what the suite allows
@@ -259,6 +261,7 @@ impl Default for Transport {
             max_window: 128 << 20,
             peer_streams: 256,
             manual_credit: false,
+            lone_datagrams: false,
             ecn: true,
             rekey_packets: u64::MAX,
             rekey_interval: Duration::from_mins(2),
@@ -285,6 +288,8 @@ setters! {
     with_min_datagram => min_datagram: u16,
     /// Sets the largest datagram that is sent or received.
     with_max_datagram => max_datagram: u16,
+    /// Sets whether each of the application's datagrams gets a packet of its own.
+    with_lone_datagrams => lone_datagrams: bool,
     /// Sets the most bytes of one session sent in one turn.
     with_burst => burst: u32,
     /// Sets how late timers may fire.

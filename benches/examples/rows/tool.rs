@@ -10,7 +10,7 @@ use crate::units::digits;
 
 /// Packet sizes, from the smallest that `bench` has, and what was published for them in Gbit/s.
 const LOOPBACK: [(u16, &str); 5] =
-    [(640, "2.1 (512 B)"), (1024, "4.2"), (1364, "0.87 (Freenet)"), (1472, "6.1"), (8192, "9.4")];
+    [(512, "2.1"), (1024, "4.2"), (1364, "0.87 (Freenet)"), (1472, "6.1"), (8192, "9.4")];
 
 /// Encrypted datagrams over loopback, beside the bare socket in the same run.
 pub(crate) fn loopback() -> Result<Table, Box<dyn Error>> {

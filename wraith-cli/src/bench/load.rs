@@ -48,6 +48,7 @@ impl Job for LoadJob<'_> {
         let now = driver.now();
         let size = self.packet_size;
         let transport = dial::transport(self.offer)
+            .with_lone_datagrams(true)
             .with_min_datagram(size.max(wraith_proto::MIN_DATAGRAM))
             .with_max_datagram(size.max(wraith_proto::MIN_DATAGRAM));
         let mut limits = Limits::client();

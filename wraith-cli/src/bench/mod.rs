@@ -27,8 +27,8 @@ use crate::stop::Stop;
 use load::LoadJob;
 use row::{BenchEvent, Run, heading};
 
-/// Smallest packet: of smaller datagrams, two would share one packet of the size that every path carries.
-pub(crate) const MIN_PACKET: i64 = 640;
+/// Smallest packet: 34 bytes of it are the protocol's.
+pub(crate) const MIN_PACKET: i64 = 64;
 /// Largest packet: the UDP payload that IPv4 has room for.
 pub(crate) const MAX_PACKET: i64 = 65_507;
 

@@ -139,3 +139,22 @@ proptest! {
         assert_carries(&mut pair, left, right);
     }
 }
+
+#[test]
+fn lone_datagrams_travel_in_packets_of_their_own() {
+    for (lone, packets) in [(false, 1), (true, 4)] {
+        let config = small(3).with_both(|config| config.transport.lone_datagrams = lone);
+        let mut pair = Pair::new(config);
+        let (left, right) = pair.connect();
+        pair.run_for(2 * SECOND);
+        let before = pair.right.endpoint.stats().packets_opened;
+        for byte in 0..4 {
+            let mut session = pair.left.endpoint.session(left).expect("open");
+            session.send_datagram(Bytes::from(vec![byte; 100])).expect("room");
+        }
+        pair.run_for(ONE_WAY + ONE_WAY);
+        assert_eq!(pair.right.endpoint.stats().packets_opened - before, packets);
+        let arrived = (0..4).map(|byte| (right, vec![byte; 100])).collect::<Vec<_>>();
+        assert_eq!(pair.right.host.datagrams, arrived);
+    }
+}

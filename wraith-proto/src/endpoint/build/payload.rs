@@ -119,6 +119,9 @@ impl Endpoint {
                 self.notify(index, EventBits::DATAGRAMS);
             }
             self.feed_starved();
+            if self.config.transport.lone_datagrams {
+                break;
+            }
         }
     }
 
