@@ -5,14 +5,20 @@
 
 #![cfg(target_os = "linux")]
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "what the driver asks before it begins, and it is not there yet")
-)]
+mod companion;
 mod netlink;
+mod options;
 mod refusal;
+mod ring;
+mod tx;
+#[cfg(test)]
+mod testing;
 #[cfg(any(test, feature = "veth"))]
 pub mod veth;
+mod waker;
 pub mod wire;
 
+pub use options::{Attach, Copies, Options};
 pub use refusal::{BindError, Reason, Refusal, Step};
+pub use tx::Tx;
+pub use waker::XdpUnparker;

@@ -71,7 +71,7 @@ pub const IPV4_HEADERS: usize = ETHERNET_HEADER + ipv4::HEADER + udp::HEADER;
 /// Length of all headers over IPv6.
 pub const IPV6_HEADERS: usize = ETHERNET_HEADER + ipv6::HEADER + udp::HEADER;
 
-const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
 /// `EtherType` (RFC 9542 appendix B.1).
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];

@@ -1,0 +1,315 @@
+//! The driver: rings, filter, next hops and the system's socket joined.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use wraith_drivers::{Caps, Clock, Driver, Interest, Park, Pollable, RxReport, TxReport, Wake};
+use wraith_proto::{Ecn, Instant, RxMeta, TxMeta};
+
+use crate::companion::{Companion, Found, Sent};
+use crate::hops::{Hop, Hops};
+use crate::open::{self, Opened, Steering};
+use crate::options::Options;
+use crate::refusal::BindError;
+use crate::ring::{Frame, Receive};
+use crate::tx::Tx;
+use crate::waker::{Waker, XdpUnparker};
+use crate::wire::{self, Checksums, Flow, Mac};
+
+/// When to try again what the kernel did not take, which nothing reports.
+const RETRY: std::time::Duration = std::time::Duration::from_micros(100);
+/// Frames without a datagram, and errors of other hosts, before a receive returns to its caller.
+const IDLE_TURNS: usize = 64;
+
+/// One queue of a network device as a [`Driver`].
+#[derive(Debug)]
+pub struct XdpDriver {
+    tx: Tx,
+    receive: Receive,
+    companion: Companion,
+    hops: Hops,
+    link: Link,
+    waker: Waker,
+    clock: Clock,
+    caps: Caps,
+    zero_copy: bool,
+    checksums: Checksums,
+    malformed: u64,
+    retry_at: Option<Instant>,
+    /// The filter stays as long as one of its drivers does.
+    _steering: Steering,
+}
+
+/// What the driver itself is on its link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub(crate) mac: Mac,
+    pub(crate) index: u32,
+    pub(crate) port: u16,
+}
+
+/// Frames that did not become datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Drops {
+    /// Frames whose headers or checksums are wrong.
+    pub malformed: u64,
+    /// Frames that the kernel had no room for, or that were too long.
+    pub no_room: u64,
+}
+
+impl XdpDriver {
+    /// Opens a queue of a device for the UDP port of `addr`; port 0 lets the system choose, `[::]` also receives IPv4.
+    ///
+    /// The calling thread's network namespace is the driver's; afterwards the driver may go to any thread.
+    ///
+    /// What was asked for as the best is tried in this order: native and without copies, native with copies, generic
+    /// with copies. [`Driver::caps`] says what was obtained and what held it back.
+    ///
+    /// # Errors
+    /// The system refused the UDP socket or its address, or something that `AF_XDP` needs.
+    pub fn bind(addr: SocketAddr, options: &Options) -> Result<Self, BindError> {
+        let mut opened = open::open(addr, options, 1)?;
+        opened.pop().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput).into()).map(Self::new)
+    }
+
+    /// Opens `queues` queues of a device, from [`Options::queue`] on, behind one filter and on one port: one driver each.
+    ///
+    /// A device gives all packets of one flow to one queue, so that each driver can serve an endpoint of its own shard.
+    /// After a peer has changed its address its packets may reach another queue:
+    /// [`Endpoint::shard_of`](wraith_proto::Endpoint::shard_of) tells whose they are.
+    ///
+    /// # Errors
+    /// As [`XdpDriver::bind`].
+    pub fn bind_queues(addr: SocketAddr, options: &Options, queues: u32) -> Result<Vec<Self>, BindError> {
+        Ok(open::open(addr, options, queues)?.into_iter().map(Self::new).collect())
+    }
+
+    fn new(opened: Opened) -> Self {
+        Self {
+            tx: opened.tx,
+            receive: opened.receive,
+            companion: opened.companion,
+            hops: opened.hops,
+            link: opened.link,
+            waker: opened.waker,
+            clock: Clock::new(),
+            caps: opened.caps,
+            zero_copy: opened.zero_copy,
+            checksums: opened.checksums,
+            malformed: 0,
+            retry_at: None,
+            _steering: opened.steering,
+        }
+    }
+
+    /// Frames that did not become datagrams, so far.
+    pub fn drops(&self) -> Drops {
+        Drops { malformed: self.malformed, no_room: self.tx.transmit().dropped() }
+    }
+
+    /// Lends what the ring has, up to the budget.
+    fn receive_frames(
+        &mut self,
+        budget: usize,
+        report: &mut RxReport,
+        on_datagram: &mut impl FnMut(&RxMeta, &mut [u8]),
+    ) {
+        let Self { receive, hops, link, checksums, malformed, .. } = self;
+        let now = self.clock.now();
+        let mut idle = 0;
+        while report.datagrams < budget && idle < IDLE_TURNS {
+            let lent = receive.next(|frame| {
+                let Ok((flow, payload)) = wire::read(frame, *checksums) else { return false };
+                let via = hops.learn(now, flow.from.ip(), flow.source);
+                let from = with_scope(flow.from, link.index);
+                let meta = RxMeta { from, to: Some(flow.to.ip()), via, ecn: flow.ecn };
+                on_datagram(&meta, &mut frame[payload]);
+                true
+            });
+            match lent {
+                None => break,
+                Some(Frame::Whole(true)) => report.datagrams += 1,
+                Some(Frame::Whole(false)) => {
+                    *malformed += 1;
+                    idle += 1;
+                }
+                Some(Frame::TooLong) => {
+                    report.truncated += 1;
+                    idle += 1;
+                }
+            }
+        }
+        receive.refill();
+    }
+
+    /// Lends what the system's socket has, up to the budget, and returns whether it is empty.
+    fn receive_companion(
+        &mut self,
+        budget: usize,
+        report: &mut RxReport,
+        on_datagram: &mut impl FnMut(&RxMeta, &mut [u8]),
+    ) -> io::Result<bool> {
+        let mut idle = 0;
+        while report.datagrams < budget && idle < IDLE_TURNS {
+            match self.companion.recv(&mut *on_datagram)? {
+                Found::Nothing => return Ok(true),
+                Found::Lent => report.datagrams += 1,
+                Found::Truncated => {
+                    report.truncated += 1;
+                    idle += 1;
+                }
+                Found::Error => idle += 1,
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves what is committed to where it leaves from.
+    fn send_committed(&mut self, report: &mut TxReport) -> io::Result<()> {
+        let now = self.clock.now();
+        // Datagrams of one session follow each other.
+        let mut last: Option<(TxMeta, Hop)> = None;
+        let mut pushed = false;
+        while let Some(meta) = self.tx.front() {
+            let hop = match last {
+                Some((known, hop)) if known == meta => hop,
+                _ => self.hops.hop(now, meta.to.ip(), meta.from, meta.via),
+            };
+            last = Some((meta, hop));
+            match hop {
+                Hop::Device { mac, source } => {
+                    self.tx.push_front(&self.link.flow(mac, source, &meta));
+                    pushed = true;
+                }
+                Hop::Kernel => {
+                    // What is committed first leaves first.
+                    if std::mem::take(&mut pushed) {
+                        self.kick(report)?;
+                    }
+                    report.syscalls += 1;
+                    match self.companion.send(&meta, self.tx.front_bytes()) {
+                        Sent::Taken => report.sent += 1,
+                        Sent::Refused => report.dropped += 1,
+                        Sent::Full => break,
+                    }
+                    self.tx.take_front();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn kick(&mut self, report: &mut TxReport) -> io::Result<()> {
+        let kicked = self.tx.kick(self.zero_copy)?;
+        report.sent += kicked.taken;
+        report.syscalls += kicked.syscalls;
+        Ok(())
+    }
+
+    fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.tx.transmit().as_fd(), self.companion.as_fd()]
+    }
+}
+
+impl Link {
+    fn flow(&self, destination: Mac, source: IpAddr, meta: &TxMeta) -> Flow {
+        let from = SocketAddr::new(source, self.port);
+        Flow { source: self.mac, destination, from, to: meta.to, ecn: meta.ecn }
+    }
+}
+
+impl Driver for XdpDriver {
+    type Tx = Tx;
+
+    fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.companion.local_addr()
+    }
+
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn recv(
+        &mut self,
+        budget: usize,
+        mut on_datagram: impl FnMut(&RxMeta, &mut [u8]),
+    ) -> io::Result<RxReport> {
+        let mut report = RxReport::default();
+        self.receive_frames(budget, &mut report, &mut on_datagram);
+        let empty = self.receive_companion(budget, &mut report, &mut on_datagram)?;
+        report.budget_hit = !empty || self.receive.has_more();
+        Ok(report)
+    }
+
+    fn tx(&mut self) -> &mut Self::Tx {
+        &mut self.tx
+    }
+
+    fn flush(&mut self) -> io::Result<TxReport> {
+        let mut report = TxReport::default();
+        self.send_committed(&mut report)?;
+        self.kick(&mut report)?;
+        report.in_flight = self.tx.in_flight();
+        self.retry_at = (report.in_flight > 0).then(|| self.clock.now().saturating_add(RETRY));
+        Ok(report)
+    }
+}
+
+impl Park for XdpDriver {
+    type Unparker = XdpUnparker;
+
+    fn park(&mut self, until: Option<Instant>) -> io::Result<Wake> {
+        loop {
+            let next = [until, self.retry_at].into_iter().flatten().min();
+            let limit = next.map(|next| next.saturating_since(self.clock.now()));
+            if self.waker.wait(self.descriptors(), limit)? {
+                return Ok(Wake::Traffic);
+            }
+            if self.waker.take() {
+                return Ok(Wake::Unparked);
+            }
+            let now = self.clock.now();
+            if until.is_some_and(|until| now >= until) {
+                return Ok(Wake::Deadline);
+            }
+            if self.retry_at.is_some_and(|retry_at| now >= retry_at) {
+                return Ok(Wake::Traffic);
+            }
+        }
+    }
+
+    fn unparker(&self) -> Self::Unparker {
+        self.waker.unparker()
+    }
+}
+
+/// The descriptor is readable while the `AF_XDP` socket or the system's socket has something. It is never watched for
+/// room: what the kernel did not take is offered again by the next flush.
+///
+/// An edge-triggered loop receives until `RxReport::budget_hit` is false. An unparker does not wake the outer loop, which
+/// has its own means.
+impl Pollable for XdpDriver {
+    fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.waker.sockets()
+    }
+
+    fn interest(&self) -> Interest {
+        Interest { readable: true, writable: false }
+    }
+}
+
+/// A link-local address is one only together with its device.
+fn with_scope(addr: SocketAddr, interface: u32) -> SocketAddr {
+    match addr {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => {
+            SocketAddrV6::new(*v6.ip(), v6.port(), 0, interface).into()
+        }
+        _ => addr,
+    }
+}
