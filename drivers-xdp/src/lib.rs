@@ -6,6 +6,9 @@
 #![cfg(target_os = "linux")]
 
 mod companion;
+#[cfg_attr(not(test), expect(dead_code, reason = "no driver uses it yet"))]
+mod hops;
+#[cfg_attr(not(test), expect(dead_code, reason = "no driver uses it yet"))]
 mod netlink;
 mod options;
 mod refusal;

@@ -11,8 +11,7 @@ use std::net::IpAddr;
 
 use netlink_packet_route::AddressFamily;
 
-#[cfg_attr(not(test), expect(unused_imports, reason = "the driver that asks is not there yet"))]
-pub(crate) use tables::{Interface, Route, Tables};
+pub(crate) use tables::{Interface, Neighbour, Route, Tables};
 
 fn family(ip: IpAddr) -> AddressFamily {
     if ip.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }

@@ -47,6 +47,14 @@ pub(crate) struct Route {
     pub(crate) direct: bool,
 }
 
+/// A neighbour whose link address the kernel would use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Neighbour {
+    pub(crate) mac: Mac,
+    /// Nothing was heard of it for long. When the kernel sends to it next, it asks whether it is still there.
+    pub(crate) stale: bool,
+}
+
 /// The kernel's tables, of the network namespace of the thread that opened them.
 #[derive(Debug)]
 pub(crate) struct Tables {
@@ -103,8 +111,8 @@ impl Tables {
         }
     }
 
-    /// The link address of a neighbour on a device, if the kernel has one that it would use itself.
-    pub(crate) fn neighbour(&mut self, interface: u32, ip: IpAddr) -> io::Result<Option<Mac>> {
+    /// A neighbour on a device, if the kernel has a link address that it would use itself. Needs Linux 5.0.
+    pub(crate) fn neighbour(&mut self, interface: u32, ip: IpAddr) -> io::Result<Option<Neighbour>> {
         let mut request = NeighbourMessage::default();
         request.header.family = family(ip);
         request.header.ifindex = interface;
@@ -201,21 +209,21 @@ fn route(answer: &RouteMessage, to: IpAddr, from: Option<IpAddr>) -> io::Result<
     Ok(route)
 }
 
-fn neighbour(answer: &NeighbourMessage) -> Option<Mac> {
-    let usable = matches!(
-        answer.header.state,
+fn neighbour(answer: &NeighbourMessage) -> Option<Neighbour> {
+    let stale = match answer.header.state {
+        NeighbourState::Stale => true,
         NeighbourState::Reachable
-            | NeighbourState::Stale
-            | NeighbourState::Delay
-            | NeighbourState::Probe
-            | NeighbourState::Noarp
-            | NeighbourState::Permanent
-    );
+        | NeighbourState::Delay
+        | NeighbourState::Probe
+        | NeighbourState::Noarp
+        | NeighbourState::Permanent => false,
+        _ => return None,
+    };
     let address = answer.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::LinkLayerAddress(address) => address.as_slice().try_into().ok(),
         _ => None,
     });
-    address.filter(|_| usable).map(Mac)
+    address.map(|mac| Neighbour { mac: Mac(mac), stale })
 }
 
 fn bits(ip: IpAddr) -> u8 {

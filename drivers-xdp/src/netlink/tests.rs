@@ -10,7 +10,7 @@ use netlink_packet_route::route::{
 
 use super::make::Maker;
 use super::socket::Socket;
-use super::{Interface, Route, Tables, family};
+use super::{Interface, Neighbour, Route, Tables, family};
 use crate::refusal::{Reason, Refusal, Step};
 use crate::veth::tests::hosts;
 use crate::veth::{Options, Veth};
@@ -187,13 +187,18 @@ fn a_destination_without_a_route_and_a_source_of_another_host_are_errors() {
 fn a_neighbour_counts_when_the_kernel_would_use_it() {
     on_left(|mut tables, index| {
         let mac = Mac([2, 0, 0, 0, 0, 9]);
+        let right = Neighbour { mac: Mac([2, 0x77, 0, 0, 0, 2]), stale: false };
         for to in ["10.77.0.2", "fd77::2"] {
-            assert_eq!(tables.neighbour(index, ip(to)).unwrap(), Some(Mac([2, 0x77, 0, 0, 0, 2])), "{to}");
+            assert_eq!(tables.neighbour(index, ip(to)).unwrap(), Some(right), "{to}");
         }
         for to in ["10.77.0.7", "fd77::7"] {
             assert_eq!(tables.neighbour(index, ip(to)).unwrap(), None, "{to}");
             add_neighbour(index, to, NeighbourState::Stale, mac);
-            assert_eq!(tables.neighbour(index, ip(to)).unwrap(), Some(mac), "{to}");
+            assert_eq!(
+                tables.neighbour(index, ip(to)).unwrap(),
+                Some(Neighbour { mac, stale: true }),
+                "{to}"
+            );
             assert_eq!(tables.neighbour(1, ip(to)).unwrap(), None, "{to} on another device");
         }
         add_neighbour(index, "10.77.0.8", NeighbourState::Failed, mac);
