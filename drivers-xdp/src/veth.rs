@@ -3,6 +3,8 @@
 //! Nothing outside sees them, and nothing is left of them: a namespace ends with its last thread and socket, however the
 //! process ends, and its devices with it.
 
+mod threaded;
+
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
 
+use crate::netlink::generic::turn_on;
 use crate::netlink::make::{End, Maker};
 use crate::wire::Mac;
 
@@ -32,11 +35,16 @@ pub struct Options {
     pub queues: u32,
     /// Whether each side knows the other's link addresses from the start, so that no packet waits for them; so by default.
     pub neighbours: bool,
+    /// Whether the devices join received segments (GRO); not by default, as the kernel's are made.
+    pub gro: bool,
+    /// Whether each queue is worked on by a thread of the kernel's own, on any processor, instead of where its packets were
+    /// sent; not by default. It takes GRO, and turns it on.
+    pub threaded_napi: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { mtu: 1500, queues: 1, neighbours: true }
+        Self { mtu: 1500, queues: 1, neighbours: true, gro: false, threaded_napi: false }
     }
 }
 
@@ -169,7 +177,7 @@ impl Side {
 
     fn bring_up(&self, other: &Side, options: &Options) -> io::Result<()> {
         let own = [(IpAddr::V4(self.ipv4), 24), (IpAddr::V6(self.ipv6), 64)];
-        let (name, mac, neighbours) = (self.interface, other.mac, options.neighbours);
+        let (name, mac, options) = (self.interface, other.mac, options.clone());
         let others = [IpAddr::V4(other.ipv4), IpAddr::V6(other.ipv6)];
         self.run(move || {
             let mut maker = Maker::open()?;
@@ -180,8 +188,14 @@ impl Side {
             for (ip, prefix_len) in own {
                 maker.address(index, ip, prefix_len)?;
             }
-            for ip in others.into_iter().filter(|_| neighbours) {
+            for ip in others.into_iter().filter(|_| options.neighbours) {
                 maker.neighbour(index, ip, mac)?;
+            }
+            if options.gro || options.threaded_napi {
+                turn_on(name, "rx-gro")?;
+            }
+            if options.threaded_napi {
+                threaded::turn_on(name)?;
             }
             Ok(())
         })

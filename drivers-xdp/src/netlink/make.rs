@@ -14,6 +14,7 @@ use netlink_packet_route::link::{
     LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
+use nix::sys::socket::SockProtocol;
 
 use super::socket::Socket;
 use super::{Tables, family};
@@ -40,7 +41,10 @@ pub(crate) struct Maker {
 
 impl Maker {
     pub(crate) fn open() -> io::Result<Self> {
-        Ok(Self { tables: Tables { socket: Socket::open(0)? }, announcements: Socket::open(GROUPS)? })
+        Ok(Self {
+            tables: Tables { socket: Socket::open(SockProtocol::NetlinkRoute, 0)? },
+            announcements: Socket::open(SockProtocol::NetlinkRoute, GROUPS)?,
+        })
     }
 
     /// Makes a pair of devices, `here` in this namespace and `there` in another one.

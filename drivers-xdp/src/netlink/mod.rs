@@ -3,6 +3,8 @@
 //! One request, one answer, in the calling thread: the kernel has the answer ready when the request has been sent.
 
 #[cfg(any(test, feature = "veth"))]
+pub(crate) mod generic;
+#[cfg(any(test, feature = "veth"))]
 pub(crate) mod make;
 mod socket;
 mod tables;

@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload, NetlinkSerializable,
 };
-use netlink_packet_route::RouteNetlinkMessage;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, connect, recv, send,
     setsockopt, socket, sockopt,
@@ -22,13 +22,18 @@ const PATIENCE_MS: i64 = 500;
 /// Parts that are read for one request: a host has fewer addresses than fit in so many.
 const MAX_PARTS: usize = 1024;
 
-/// A socket of `NETLINK_ROUTE`, in the network namespace of the thread that opened it.
+/// A socket of netlink, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
     sequence: u32,
     answer: Box<[u8]>,
 }
+
+/// Messages of one protocol.
+pub(super) trait Message: NetlinkSerializable + NetlinkDeserializable {}
+
+impl<M: NetlinkSerializable + NetlinkDeserializable> Message for M {}
 
 /// What to do after a message.
 enum Next {
@@ -38,13 +43,8 @@ enum Next {
 
 impl Socket {
     /// `groups` are those whose announcements it shall get: bits of `RTMGRP_*`, 0 for none.
-    pub(super) fn open(groups: u32) -> io::Result<Self> {
-        let fd = socket(
-            AddressFamily::Netlink,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::NetlinkRoute,
-        )?;
+    pub(super) fn open(protocol: SockProtocol, groups: u32) -> io::Result<Self> {
+        let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol)?;
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
         // Connected to the kernel, it takes nothing from other programs.
         connect(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
@@ -53,7 +53,7 @@ impl Socket {
     }
 
     /// Asks for one entry of a table.
-    pub(super) fn ask(&mut self, request: RouteNetlinkMessage) -> io::Result<RouteNetlinkMessage> {
+    pub(super) fn ask<M: Message>(&mut self, request: M) -> io::Result<M> {
         let mut answer = None;
         self.exchange(request, NLM_F_REQUEST, |message| {
             answer = Some(message);
@@ -63,11 +63,7 @@ impl Socket {
     }
 
     /// Asks for a whole table, and gives its entries to `each`.
-    pub(super) fn ask_all(
-        &mut self,
-        request: RouteNetlinkMessage,
-        mut each: impl FnMut(RouteNetlinkMessage),
-    ) -> io::Result<()> {
+    pub(super) fn ask_all<M: Message>(&mut self, request: M, mut each: impl FnMut(M)) -> io::Result<()> {
         self.exchange(request, NLM_F_REQUEST | NLM_F_DUMP, |message| {
             each(message);
             Next::More
@@ -76,7 +72,7 @@ impl Socket {
 
     /// Changes a table; `flags` say how beside `NLM_F_REQUEST` and `NLM_F_ACK`.
     #[cfg(any(test, feature = "veth"))]
-    pub(super) fn change(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    pub(super) fn change<M: Message>(&mut self, request: M, flags: u16) -> io::Result<()> {
         self.exchange(request, NLM_F_REQUEST | netlink_packet_core::NLM_F_ACK | flags, |_| Next::More)
     }
 
@@ -87,11 +83,11 @@ impl Socket {
     }
 
     /// Sends a request and reads until its end: an acknowledgement, an error, the end of a dump, or what `each` takes for it.
-    fn exchange(
+    fn exchange<M: Message>(
         &mut self,
-        request: RouteNetlinkMessage,
+        request: M,
         flags: u16,
-        mut each: impl FnMut(RouteNetlinkMessage) -> Next,
+        mut each: impl FnMut(M) -> Next,
     ) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
@@ -124,17 +120,16 @@ impl Socket {
 }
 
 /// Gives the messages of a part to `each`; those that answer another request are what a former one left unread.
-fn each_message(
+fn each_message<M: Message>(
     mut bytes: &[u8],
     sequence: u32,
-    each: &mut impl FnMut(RouteNetlinkMessage) -> Next,
+    each: &mut impl FnMut(M) -> Next,
 ) -> io::Result<Next> {
     while !bytes.is_empty() {
         let header = NetlinkBuffer::new_checked(bytes).map_err(invalid)?;
         let len = header.length() as usize;
         if header.sequence_number() == sequence {
-            match NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes[..len]).map_err(invalid)?.payload
-            {
+            match NetlinkMessage::<M>::deserialize(&bytes[..len]).map_err(invalid)?.payload {
                 NetlinkPayload::InnerMessage(message) => {
                     if let Next::Done = each(message) {
                         return Ok(Next::Done);
@@ -153,13 +148,14 @@ fn each_message(
     Ok(Next::More)
 }
 
-fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+pub(super) fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 #[cfg(test)]
 mod tests {
     use netlink_packet_core::{ErrorMessage, NLMSG_ERROR};
+    use netlink_packet_route::RouteNetlinkMessage;
     use netlink_packet_route::link::LinkMessage;
 
     use super::*;
@@ -235,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_socket_that_is_not_answered_gives_up() {
-        let mut socket = Socket::open(0).unwrap();
+        let mut socket = Socket::open(SockProtocol::NetlinkRoute, 0).unwrap();
         assert_eq!(socket.await_announcement().unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -8,6 +8,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, Addres
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia};
+use nix::sys::socket::SockProtocol;
 
 use super::family;
 use super::socket::Socket;
@@ -63,7 +64,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub(crate) fn open() -> Result<Self, Refusal> {
-        match Socket::open(0) {
+        match Socket::open(SockProtocol::NetlinkRoute, 0) {
             Ok(socket) => Ok(Self { socket }),
             Err(error) => Err(Refusal::new(Step::Tables, &error)),
         }

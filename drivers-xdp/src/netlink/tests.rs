@@ -1,3 +1,4 @@
+use std::io;
 use std::net::{IpAddr, UdpSocket};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
@@ -7,7 +8,9 @@ use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, Neig
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType, RouteVia,
 };
+use nix::sys::socket::SockProtocol;
 
+use super::generic::turn_on;
 use super::make::Maker;
 use super::socket::Socket;
 use super::{Interface, Neighbour, Route, Tables, family};
@@ -36,7 +39,7 @@ fn run_on_left(veth: &Veth, work: impl FnOnce(Tables, u32) + Send + 'static) {
 }
 
 fn change(request: RouteNetlinkMessage) {
-    Socket::open(0).unwrap().change(request, NLM_F_CREATE | NLM_F_EXCL).unwrap();
+    Socket::open(SockProtocol::NetlinkRoute, 0).unwrap().change(request, NLM_F_CREATE | NLM_F_EXCL).unwrap();
 }
 
 /// Changes a device that there is.
@@ -44,7 +47,10 @@ fn set(index: u32, with: impl FnOnce(&mut LinkMessage)) {
     let mut link = LinkMessage::default();
     link.header.index = index;
     with(&mut link);
-    Socket::open(0).unwrap().change(RouteNetlinkMessage::SetLink(link), 0).unwrap();
+    Socket::open(SockProtocol::NetlinkRoute, 0)
+        .unwrap()
+        .change(RouteNetlinkMessage::SetLink(link), 0)
+        .unwrap();
 }
 
 /// Adds a route to a network of `prefix_len` bits.
@@ -216,4 +222,21 @@ fn tables_are_of_the_host_that_opened_them() {
     let mut tables = veth.right().run(Tables::open).unwrap();
     let addresses = tables.interface("wraith1").unwrap().addresses;
     assert_eq!(addresses, [(ip("10.77.0.2"), 24), (ip("fd77::2"), 64)]);
+}
+
+#[test]
+fn a_feature_is_turned_on_once_and_one_that_a_device_has_not_is_refused() {
+    on_left(|_, _| {
+        assert!(turn_on("wraith0", "rx-gro").unwrap());
+        assert!(!turn_on("wraith0", "rx-gro").unwrap());
+        // One that no veth has, and one that nothing has.
+        for feature in ["rx-lro", "nothing"] {
+            assert_eq!(
+                turn_on("wraith0", feature).unwrap_err().kind(),
+                io::ErrorKind::Unsupported,
+                "{feature}"
+            );
+        }
+        assert_eq!(turn_on("wraith1", "rx-gro").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+    });
 }
