@@ -11,6 +11,7 @@ mod hops;
 #[cfg_attr(not(test), expect(dead_code, reason = "no driver uses it yet"))]
 mod netlink;
 mod options;
+mod program;
 mod refusal;
 mod ring;
 mod tx;
