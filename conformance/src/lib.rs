@@ -62,6 +62,11 @@ pub use harness::{Harness, Link, Memory, Pair, Setup};
 pub use harness::{Mio, MioIpv6};
 #[cfg(all(feature = "uring", target_os = "linux"))]
 pub use harness::{Uring, UringBusyPoll, UringIpv6, UringOneBuffer, UringPollThread, UringZeroCopy};
+#[cfg(all(feature = "xdp", target_os = "linux"))]
+pub use harness::{
+    Xdp, Xdp3498, Xdp3498Ipv6, Xdp9000, Xdp9000Ipv6, XdpGeneric, XdpGeneric3498, XdpGeneric3498Ipv6,
+    XdpGeneric9000, XdpGeneric9000Ipv6, XdpGenericIpv6, XdpIpv6,
+};
 pub use options::{BadVariable, Budget, Options};
 pub use report::Report;
 pub use suite::{Suite, run, run_case};

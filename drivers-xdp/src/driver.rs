@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use wraith_drivers::{Caps, Clock, Driver, Interest, Park, Pollable, RxReport, TxReport, Wake};
-use wraith_proto::{Ecn, Instant, RxMeta, TxMeta};
+use wraith_proto::{Instant, RxMeta, TxMeta};
 
 use crate::companion::{Companion, Found, Sent};
 use crate::hops::{Hop, Hops};
@@ -47,6 +47,8 @@ pub(crate) struct Link {
     pub(crate) mac: Mac,
     pub(crate) index: u32,
     pub(crate) port: u16,
+    /// The address that the driver is bound to, if it is one.
+    pub(crate) ip: Option<IpAddr>,
 }
 
 /// Frames that did not become datagrams.
@@ -175,7 +177,7 @@ impl XdpDriver {
         while let Some(meta) = self.tx.front() {
             let hop = match last {
                 Some((known, hop)) if known == meta => hop,
-                _ => self.hops.hop(now, meta.to.ip(), meta.from, meta.via),
+                _ => self.hops.hop(now, meta.to.ip(), meta.from.or(self.link.ip), meta.via),
             };
             last = Some((meta, hop));
             match hop {

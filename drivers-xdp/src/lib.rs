@@ -6,22 +6,23 @@
 #![cfg(target_os = "linux")]
 
 mod companion;
-#[cfg_attr(not(test), expect(dead_code, reason = "no driver uses it yet"))]
+mod driver;
 mod hops;
-#[cfg_attr(not(test), expect(dead_code, reason = "no driver uses it yet"))]
 mod netlink;
+mod open;
 mod options;
 mod program;
 mod refusal;
 mod ring;
-mod tx;
 #[cfg(test)]
 mod testing;
+mod tx;
 #[cfg(any(test, feature = "veth"))]
 pub mod veth;
 mod waker;
 pub mod wire;
 
+pub use driver::{Drops, XdpDriver};
 pub use options::{Attach, Copies, Options};
 pub use refusal::{BindError, Reason, Refusal, Step};
 pub use tx::Tx;

@@ -79,7 +79,8 @@ fn filter(companion: &Companion, interface: &Interface) -> Result<Filter, BindEr
     if addresses.is_empty() {
         return Err(io::Error::from(io::ErrorKind::AddrNotAvailable).into());
     }
-    let longest = interface.mtu.min(u32::from(u16::MAX)) as usize + wire::ETHERNET_HEADER + 8 - wire::IPV4_HEADERS;
+    let longest =
+        interface.mtu.min(u32::from(u16::MAX)) as usize + wire::ETHERNET_HEADER + 8 - wire::IPV4_HEADERS;
     Ok(Filter { port: local.port(), addresses, longest: longest as u16 })
 }
 
@@ -114,7 +115,9 @@ fn open_queue(
     let mut program = steering.lock().unwrap_or_else(PoisonError::into_inner);
     program.steer(queue, transmit.as_fd())?;
     drop(program);
-    let link = Link { mac: interface.mac, index: interface.index, port: companion.local_addr().port() };
+    let local = companion.local_addr();
+    let ip = Some(local.ip()).filter(|ip| !ip.is_unspecified());
+    let link = Link { mac: interface.mac, index: interface.index, port: local.port(), ip };
     let mtu = interface.mtu as usize;
     Ok(Opened {
         waker: Waker::new([transmit.as_fd(), companion.as_fd()])?,
@@ -149,11 +152,7 @@ fn setup(queue: u32, interface: &Interface, options: &Options) -> Setup {
 }
 
 /// Opens the rings, without copies where that is wished and can be.
-fn open_rings(
-    setup: &Setup,
-    wish: Copies,
-    native: bool,
-) -> Result<(Transmit, Receive, bool), Refusal> {
+fn open_rings(setup: &Setup, wish: Copies, native: bool) -> Result<(Transmit, Receive, bool), Refusal> {
     let with = |zero_copy| {
         let setup = Setup { zero_copy, ..setup.clone() };
         ring::open(&setup).map(|(transmit, receive)| (transmit, receive, zero_copy))

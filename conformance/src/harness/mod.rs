@@ -5,6 +5,8 @@ mod memory;
 mod mio;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 mod uring;
+#[cfg(all(feature = "xdp", target_os = "linux"))]
+mod xdp;
 
 use std::any::Any;
 use std::fmt;
@@ -17,6 +19,11 @@ pub use memory::Memory;
 pub use mio::{Mio, MioIpv6};
 #[cfg(all(feature = "uring", target_os = "linux"))]
 pub use uring::{Uring, UringBusyPoll, UringIpv6, UringOneBuffer, UringPollThread, UringZeroCopy};
+#[cfg(all(feature = "xdp", target_os = "linux"))]
+pub use xdp::{
+    Xdp, Xdp3498, Xdp3498Ipv6, Xdp9000, Xdp9000Ipv6, XdpGeneric, XdpGeneric3498, XdpGeneric3498Ipv6,
+    XdpGeneric9000, XdpGeneric9000Ipv6, XdpGenericIpv6, XdpIpv6,
+};
 
 /// Makes pairs of drivers: all that the suite has to know of one.
 pub trait Harness: 'static {

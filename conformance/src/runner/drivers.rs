@@ -15,6 +15,10 @@ pub(crate) enum Name {
     /// UDP sockets behind an `io_uring`, in every way that it can be asked for.
     #[cfg(target_os = "linux")]
     Uring,
+    /// `AF_XDP` between two hosts inside the process: with the filter in the device's driver and behind it, over IPv4 and
+    /// IPv6, with packets of 1,500, 3,498 and 9,000 bytes.
+    #[cfg(all(feature = "xdp", target_os = "linux"))]
+    Xdp,
 }
 
 /// Those of this build, separated by commas.
@@ -35,6 +39,8 @@ impl Name {
                 suite_of_uring::<UringPollThread>().run(options),
                 suite_of_uring::<UringBusyPoll>().run(options),
             ],
+            #[cfg(all(feature = "xdp", target_os = "linux"))]
+            Self::Xdp => xdp::run(options),
         }
     }
 }
@@ -51,4 +57,35 @@ fn suite_of_mio<H: Harness<Driver = MioDriver>>() -> Suite<MioDriver> {
 #[cfg(target_os = "linux")]
 fn suite_of_uring<H: Harness<Driver = <Uring as Harness>::Driver>>() -> Suite<H::Driver> {
     Suite::of::<H>().park().pollable()
+}
+
+#[cfg(all(feature = "xdp", target_os = "linux"))]
+mod xdp {
+    use wraith_conformance::{
+        Xdp, Xdp3498, Xdp3498Ipv6, Xdp9000, Xdp9000Ipv6, XdpGeneric, XdpGeneric3498, XdpGeneric3498Ipv6,
+        XdpGeneric9000, XdpGeneric9000Ipv6, XdpGenericIpv6, XdpIpv6,
+    };
+
+    use super::{Harness, Options, Report, Suite};
+
+    pub(super) fn run(options: &Options) -> Vec<Report> {
+        vec![
+            one::<Xdp>(options),
+            one::<XdpIpv6>(options),
+            one::<Xdp3498>(options),
+            one::<Xdp3498Ipv6>(options),
+            one::<Xdp9000>(options),
+            one::<Xdp9000Ipv6>(options),
+            one::<XdpGeneric>(options),
+            one::<XdpGenericIpv6>(options),
+            one::<XdpGeneric3498>(options),
+            one::<XdpGeneric3498Ipv6>(options),
+            one::<XdpGeneric9000>(options),
+            one::<XdpGeneric9000Ipv6>(options),
+        ]
+    }
+
+    fn one<H: Harness<Driver = <Xdp as Harness>::Driver>>(options: &Options) -> Report {
+        Suite::of::<H>().park().pollable().run(options)
+    }
 }

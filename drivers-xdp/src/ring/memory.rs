@@ -24,7 +24,9 @@ impl Memory {
     /// Memory of `bytes` bytes, more than none.
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
         let mut map = MmapMut::map_anon(bytes)?;
-        let Some(start) = NonNull::new(map.as_mut_ptr()) else { return Err(io::ErrorKind::OutOfMemory.into()) };
+        let Some(start) = NonNull::new(map.as_mut_ptr()) else {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
         Ok(Self { _map: map, start, len: bytes })
     }
 

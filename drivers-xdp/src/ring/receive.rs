@@ -75,7 +75,9 @@ impl Receive {
                 None if more => {}
                 None => {
                     let len = std::mem::take(&mut self.joined_len);
-                    return Some(self.joined.get_mut(..len).map_or(Frame::TooLong, |frame| Frame::Whole(lend(frame))));
+                    return Some(
+                        self.joined.get_mut(..len).map_or(Frame::TooLong, |frame| Frame::Whole(lend(frame))),
+                    );
                 }
             }
         }

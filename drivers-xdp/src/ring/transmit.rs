@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
@@ -79,11 +79,6 @@ impl Transmit {
     /// All slots, at the first call.
     pub(crate) fn take_slots(&mut self) -> Vec<Slot> {
         std::mem::take(&mut self.fresh)
-    }
-
-    /// Bytes of a slot.
-    pub(crate) fn slot_bytes(&self) -> usize {
-        self.slot_bytes
     }
 
     /// The memory of a slot.
