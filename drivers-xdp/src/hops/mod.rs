@@ -17,7 +17,7 @@ use crate::netlink::{Interface, Neighbour, Route, Tables};
 use crate::wire::Mac;
 use cache::Cache;
 
-/// Senders that are remembered, some 200 KiB. One that was forgotten costs questions to the kernel.
+/// Senders that are remembered, in 160 KiB. One that was forgotten costs questions to the kernel.
 const LEARNT: usize = 1 << INDEX_BITS;
 const INDEX_BITS: u32 = 12;
 

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload, NetlinkSerializable,
+    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, connect, recv, send,
@@ -63,6 +63,9 @@ impl Socket {
     }
 
     /// Asks for a whole table, and gives its entries to `each`.
+    ///
+    /// # Errors
+    /// `Interrupted`: it changed meanwhile, and an entry may be missing.
     pub(super) fn ask_all<M: Message>(&mut self, request: M, mut each: impl FnMut(M)) -> io::Result<()> {
         self.exchange(request, NLM_F_REQUEST | NLM_F_DUMP, |message| {
             each(message);
@@ -98,10 +101,12 @@ impl Socket {
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
         send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty())?;
+        // A table that changed is read to its end all the same: the kernel gives no other one before.
+        let mut whole = true;
         for _ in 0..MAX_PARTS {
             let len = self.receive()?;
-            if let Next::Done = each_message(&self.answer[..len], self.sequence, &mut each)? {
-                return Ok(());
+            if let Next::Done = each_message(&self.answer[..len], self.sequence, &mut whole, &mut each)? {
+                return if whole { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) };
             }
         }
         Err(invalid("an answer without an end"))
@@ -110,12 +115,15 @@ impl Socket {
     /// Reads one part of an answer, and gives its length.
     fn receive(&mut self) -> io::Result<usize> {
         // With MSG_TRUNC the length is the true one, longer than the room if something was cut off.
-        let len = match recv(self.fd.as_raw_fd(), &mut self.answer, MsgFlags::MSG_TRUNC) {
-            Ok(len) => len,
-            Err(nix::Error::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(error) => return Err(error.into()),
-        };
-        if len > self.answer.len() { Err(invalid("an answer longer than its room")) } else { Ok(len) }
+        loop {
+            match recv(self.fd.as_raw_fd(), &mut self.answer, MsgFlags::MSG_TRUNC) {
+                Ok(len) if len > self.answer.len() => return Err(invalid("an answer longer than its room")),
+                Ok(len) => return Ok(len),
+                Err(nix::Error::EINTR) => {}
+                Err(nix::Error::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
@@ -123,12 +131,14 @@ impl Socket {
 fn each_message<M: Message>(
     mut bytes: &[u8],
     sequence: u32,
+    whole: &mut bool,
     each: &mut impl FnMut(M) -> Next,
 ) -> io::Result<Next> {
     while !bytes.is_empty() {
         let header = NetlinkBuffer::new_checked(bytes).map_err(invalid)?;
         let len = header.length() as usize;
         if header.sequence_number() == sequence {
+            *whole &= header.flags() & NLM_F_DUMP_INTR == 0;
             match NetlinkMessage::<M>::deserialize(&bytes[..len]).map_err(invalid)?.payload {
                 NetlinkPayload::InnerMessage(message) => {
                     if let Next::Done = each(message) {
@@ -186,7 +196,7 @@ mod tests {
     /// The devices that a part tells of in answer to request 7, and whether the answer ended.
     fn read(parts: &[Vec<u8>]) -> (Vec<u32>, io::Result<bool>) {
         let mut indices = Vec::new();
-        let next = each_message(&parts.concat(), 7, &mut |message| {
+        let next = each_message(&parts.concat(), 7, &mut true, &mut |message| {
             if let RouteNetlinkMessage::NewLink(link) = message {
                 indices.push(link.header.index);
             }
@@ -208,6 +218,21 @@ mod tests {
         assert_eq!((indices, ended.unwrap()), (vec![2], true));
         let (indices, ended) = read(&[link(7, 2), error(7, -libc::EPERM)]);
         assert_eq!((indices, ended.unwrap_err().raw_os_error()), (vec![2], Some(libc::EPERM)));
+    }
+
+    #[test]
+    fn a_table_that_changed_while_it_was_read_is_not_whole() {
+        let mut changed = link(7, 2);
+        changed[6..8].copy_from_slice(&NLM_F_DUMP_INTR.to_ne_bytes());
+        for (part, expected) in [(link(7, 2), true), (changed, false)] {
+            let (mut whole, mut messages) = (true, 0);
+            let mut each = |_: RouteNetlinkMessage| {
+                messages += 1;
+                Next::More
+            };
+            assert!(each_message(&part, 7, &mut whole, &mut each).is_ok());
+            assert_eq!((whole, messages), (expected, 1));
+        }
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::wire::Mac;
 /// Names of devices are shorter (`IFNAMSIZ`).
 const MAX_NAME_BYTES: usize = 15;
 
+/// How often the table of addresses is read, if it changes each time.
+const MAX_TRIES: u32 = 4;
+
 /// A network device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Interface {
@@ -127,19 +130,21 @@ impl Tables {
     }
 
     fn addresses(&mut self, interface: u32) -> io::Result<Vec<(IpAddr, u8)>> {
-        let mut addresses = Vec::new();
-        self.socket.ask_all(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |message| {
-            if let RouteNetlinkMessage::NewAddress(message) = message
-                && message.header.index == interface
-                && !message
-                    .header
-                    .flags
-                    .intersects(AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed)
-            {
-                addresses.extend(own_address(&message).map(|ip| (ip, message.header.prefix_len)));
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut addresses = Vec::new();
+            let read =
+                self.socket.ask_all(RouteNetlinkMessage::GetAddress(AddressMessage::default()), |message| {
+                    if let RouteNetlinkMessage::NewAddress(message) = message {
+                        addresses.extend(own_address(&message, interface));
+                    }
+                });
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted && tries < MAX_TRIES => {}
+                read => return read.map(|()| addresses),
             }
-        })?;
-        Ok(addresses)
+        }
     }
 }
 
@@ -171,17 +176,22 @@ fn interface(link: &LinkMessage) -> Result<Interface, Refusal> {
     Ok(interface)
 }
 
-/// The host's own address in an entry: on a line from point to point the other one is the far end's.
-fn own_address(message: &AddressMessage) -> Option<IpAddr> {
+/// The host's own address in an entry, if it is the device's and may be used, with its prefix length. On a line from point to
+/// point the other one is the far end's.
+fn own_address(entry: &AddressMessage, interface: u32) -> Option<(IpAddr, u8)> {
+    let unusable = AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed;
+    if entry.header.index != interface || entry.header.flags.intersects(unusable) {
+        return None;
+    }
     let mut own = None;
-    for attribute in &message.attributes {
+    for attribute in &entry.attributes {
         match attribute {
-            AddressAttribute::Local(ip) => return Some(*ip),
-            AddressAttribute::Address(ip) => own = Some(*ip),
+            AddressAttribute::Local(ip) => own = Some(*ip),
+            AddressAttribute::Address(ip) => own = own.or(Some(*ip)),
             _ => {}
         }
     }
-    own
+    own.map(|ip| (ip, entry.header.prefix_len))
 }
 
 fn route(answer: &RouteMessage, to: IpAddr, from: Option<IpAddr>) -> io::Result<Route> {
