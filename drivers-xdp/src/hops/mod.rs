@@ -1,9 +1,10 @@
 //! Who is the next hop of a datagram, without a question to the kernel for each.
 //!
 //! Two tables of fixed size answer. One holds the link addresses that frames came from: a reply goes back where its
-//! question came from. It answers a datagram that carries the token of such a frame, and no other: the core hands a token
-//! back only on the path whose datagram it authenticated, so a stranger on the link, who can send frames from anybody's
-//! address, diverts nobody's datagrams but its own. The other table holds what the kernel said about destinations.
+//! question came from. It answers a datagram that carries the token of such a frame, and no other. The core hands a token
+//! back to whoever it answers, and for a session only after the datagram that brought it was authenticated; so a stranger on
+//! the link, who can send frames in anybody's name, diverts the answers to these frames and no session's datagrams. The other
+//! table holds what the kernel said about destinations.
 
 mod cache;
 

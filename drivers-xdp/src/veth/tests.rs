@@ -1,17 +1,19 @@
 use std::env;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::Command;
+use std::process::{self, Command, Stdio};
 use std::time::Instant;
 
+use nix::sched::setns;
 use nix::unistd::{Uid, gettid, setuid};
 
 use super::*;
 
-/// Set in a child that gives up root.
-const CHILD: &str = "WRAITH_XDP_TEST_NOBODY";
+/// Set in the child that a test makes of itself.
+const CHILD: &str = "WRAITH_XDP_TEST_CHILD";
 
 /// Two hosts, or none where they may not be made; says so then.
 pub(crate) fn hosts(options: &Options) -> Option<Veth> {
@@ -133,9 +135,49 @@ fn without_privileges_it_is_denied() {
         assert_eq!(Veth::new(&Options::default()).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
         return;
     }
-    let name = thread::current().name().unwrap().to_owned();
-    let mut child = Command::new(env::current_exe().unwrap());
-    let output = child.args(["--exact", &name]).env(CHILD, "1").output().unwrap();
+    let output = this_test().output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
+
+#[test]
+fn nothing_is_left_of_it_when_its_process_is_killed() {
+    const MARK: &str = "namespace of the right side: ";
+    if env::var_os(CHILD).is_some() {
+        let veth = Veth::new(&Options::default()).unwrap();
+        println!("{MARK}/proc/{}/fd/{}", process::id(), veth.right().namespace().as_raw_fd());
+        // Until it is killed.
+        io::stdin().read_exact(&mut [0]).unwrap();
+        return;
+    }
+    if hosts(&Options::default()).is_none() {
+        return;
+    }
+    let mut child =
+        this_test().arg("--nocapture").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let path = lines.map(Result::unwrap).find_map(|line| Some(line.split_once(MARK)?.1.to_owned())).unwrap();
+    // The right namespace is kept; its device goes with the left one, which nobody keeps.
+    let namespace = File::open(path).unwrap();
+    let names = move |gone: bool| {
+        setns(&namespace, CloneFlags::CLONE_NEWNET).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while gone && interfaces() != ["lo"] && Instant::now() < deadline {
+            thread::yield_now();
+        }
+        interfaces()
+    };
+    thread::scope(|scope| {
+        assert_eq!(scope.spawn(|| names(false)).join().unwrap(), ["lo", "wraith1"]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(scope.spawn(|| names(true)).join().unwrap(), ["lo"]);
+    });
+}
+
+/// This test again, in a process of its own.
+fn this_test() -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", thread::current().name().unwrap()]).env(CHILD, "1");
+    command
 }
