@@ -1,0 +1,53 @@
+//! The frames that the fuzzer of headers starts with.
+#![cfg(target_os = "linux")]
+
+mod check;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use wraith_drivers_xdp::wire::{Checksums, read};
+
+const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/seeds/xdp_headers");
+
+fn seeds() -> Vec<(String, Vec<u8>)> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(SEEDS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    paths.iter().map(|path| (name(path), fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn every_seed_of_the_fuzzer_reads_as_etherparse_reads_it() {
+    for (name, frame) in seeds() {
+        println!("{name}");
+        check::check(&frame);
+    }
+}
+
+#[test]
+fn the_seeds_reach_every_outcome() {
+    let outcomes = |setting| -> BTreeSet<String> {
+        let outcome = |frame: &[u8]| match read(frame, setting).map(|(flow, _)| flow.from.ip()) {
+            Ok(IpAddr::V4(_)) => "IPv4".to_owned(),
+            Ok(IpAddr::V6(_)) => "IPv6".to_owned(),
+            Err(malformed) => format!("{malformed:?}"),
+        };
+        seeds().iter().map(|(_, frame)| outcome(frame)).collect()
+    };
+    let all = [
+        "Fragment",
+        "IPv4",
+        "IPv6",
+        "IpChecksum",
+        "Length",
+        "NotIp",
+        "NotUdp",
+        "Options",
+        "TooShort",
+        "UdpChecksum",
+    ];
+    assert_eq!(outcomes(Checksums::Verify), all.map(str::to_owned).into());
+}
