@@ -5,6 +5,7 @@
 /// Words are of the machine's own byte order: sums are equal but for it (RFC 1071 §2 (B)), and the result goes into the
 /// header as it lies in memory. Sums of parts add up if all but the last part are of even length. Words of 32 bits in a
 /// sum of 64 are what compilers turn into vector instructions.
+#[inline] // where the length is known, hardly anything is left of it
 pub(super) fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();

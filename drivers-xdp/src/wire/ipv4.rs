@@ -38,6 +38,7 @@ pub(super) fn sum_of_addresses(header: &[u8; HEADER]) -> u64 {
     checksum::sum(&header[12..])
 }
 
+#[inline]
 pub(super) fn read(packet: &[u8]) -> Result<Ip<'_>, Malformed> {
     let header = packet.first_chunk::<HEADER>().ok_or(Malformed::TooShort)?;
     let [version_and_length, traffic_class, l0, l1, _, _, f0, f1, _, protocol, _, _, addresses @ ..] =

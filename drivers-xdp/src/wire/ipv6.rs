@@ -27,6 +27,7 @@ pub(super) fn sum_of_addresses(header: &[u8; HEADER]) -> u64 {
     checksum::sum(&header[8..])
 }
 
+#[inline]
 pub(super) fn read(packet: &[u8]) -> Result<Ip<'_>, Malformed> {
     let (header, rest) = packet.split_first_chunk::<HEADER>().ok_or(Malformed::TooShort)?;
     let [b0, b1, _, _, l0, l1, next_header, _, addresses @ ..] = *header;

@@ -28,6 +28,7 @@ pub(super) fn header(from: u16, to: u16, length: u16, sum_of_addresses: u64, pay
     header
 }
 
+#[inline]
 pub(super) fn read(ip: &Ip<'_>, checksums: Checksums) -> Result<Udp, Malformed> {
     let header = ip.body.first_chunk::<HEADER>().ok_or(Malformed::Length)?;
     let [f0, f1, t0, t1, l0, l1, c0, c1] = *header;
