@@ -19,7 +19,7 @@ use crate::tx::{PAYLOAD_AT, Tx};
 use crate::waker::Waker;
 use crate::wire::{self, Checksums};
 
-/// What the kernel keeps free in front of a received frame (`XDP_PACKET_HEADROOM`, linux/bpf.h).
+/// What the kernel keeps free in front of a received frame (`XDP_PACKET_HEADROOM`, `linux/bpf.h`).
 const HEADROOM: u32 = 256;
 /// The sizes that a chunk may have: from the smallest to a page.
 const SMALL_CHUNK: u32 = 2048;

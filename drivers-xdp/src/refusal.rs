@@ -22,13 +22,13 @@ pub enum Step {
     Interface,
     /// The kernel's tables of routes and neighbours, read through a socket of their own.
     Tables,
-    /// An `AF_XDP` socket (CAP_NET_RAW).
+    /// An `AF_XDP` socket (`CAP_NET_RAW`).
     Socket,
     /// Memory shared with the kernel.
     Memory,
-    /// The filter, checked and loaded (CAP_BPF).
+    /// The filter, checked and loaded (`CAP_BPF`).
     Load,
-    /// The filter on the device (CAP_NET_ADMIN).
+    /// The filter on the device (`CAP_NET_ADMIN`).
     Attach,
     /// The rings of the socket, bound to a queue of the device.
     Bind,

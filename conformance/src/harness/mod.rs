@@ -92,7 +92,7 @@ pub struct Pair<D> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Link {
-    /// Longest datagram that must cross, in bytes of UDP payload.
+    /// Longest datagram that must cross, in bytes of UDP payload; over IPv6 no longer than [`Harness::path_limit`].
     pub mtu: u16,
     /// IPv6 addresses, not IPv4.
     pub ipv6: bool,

@@ -15,5 +15,5 @@ pub(crate) use receive::{Frame, Receive};
 pub(crate) use setup::{Setup, open};
 pub(crate) use transmit::{Kicked, Slot, Transmit};
 
-/// Set in all descriptors of a packet but its last (`XDP_PKT_CONTD`, linux/if_xdp.h).
+/// Set in all descriptors of a packet but its last (`XDP_PKT_CONTD`, `linux/if_xdp.h`).
 const CONTINUED: u32 = 1;

@@ -14,7 +14,7 @@ use super::receive::Receive;
 use super::transmit::Transmit;
 use crate::refusal::{Reason, Refusal, Step};
 
-/// `XDP_USE_SG` (linux/if_xdp.h): packets may lie in several chunks.
+/// `XDP_USE_SG` (`linux/if_xdp.h`): packets may lie in several chunks.
 const USE_SEVERAL_CHUNKS: u16 = 1 << 4;
 /// A queue whose last socket was closed is given back by a task of the kernel, after up to 50 ms as measured: so long it
 /// is busy.

@@ -15,7 +15,7 @@ use super::CONTINUED;
 use super::memory::Memory;
 use super::setup::Setup;
 
-/// `SOL_XDP` and `XDP_MAX_TX_SKB_BUDGET` (linux/socket.h, linux/if_xdp.h; Linux 6.17).
+/// `SOL_XDP` and `XDP_MAX_TX_SKB_BUDGET` (`linux/socket.h`, `linux/if_xdp.h`; Linux 6.17).
 const SOL_XDP: libc::c_int = 283;
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
@@ -93,6 +93,7 @@ impl Transmit {
     ///
     /// # Panics
     /// If the range is empty or not within a slot.
+    #[expect(clippy::needless_pass_by_value, reason = "the right to the memory goes to the kernel")]
     pub(crate) fn push(&mut self, slot: Slot, range: Range<usize>) {
         assert!(!range.is_empty() && range.end <= self.slot_bytes, "{range:?} of {}", self.slot_bytes);
         let base = self.at(&slot);
@@ -124,10 +125,11 @@ impl Transmit {
                 break;
             }
             kicked.syscalls += 1;
-            match send(self.ring.as_raw_fd(), &[], MsgFlags::MSG_DONTWAIT) {
-                Err(errno @ (Errno::ENXIO | Errno::ENODEV | Errno::EBADF)) => return Err(errno.into()),
-                // EAGAIN says that the kernel has done its share, or that something is full; ENETDOWN may pass.
-                Ok(_) | Err(_) => {}
+            // EAGAIN says that the kernel has done its share, or that something is full; ENETDOWN may pass.
+            if let Err(errno @ (Errno::ENXIO | Errno::ENODEV | Errno::EBADF)) =
+                send(self.ring.as_raw_fd(), &[], MsgFlags::MSG_DONTWAIT)
+            {
+                return Err(errno.into());
             }
             if zero_copy || self.ring.pending() == before {
                 break;
@@ -176,16 +178,6 @@ impl Transmit {
         counts.rx_dropped + counts.rx_ring_full
     }
 
-    /// Puts up to `count` descriptors into the ring that point nowhere, which the kernel skips, and returns how many.
-    #[cfg(test)]
-    pub(super) fn waste(&mut self, count: u32) -> u32 {
-        let mut room = self.ring.transmit(count);
-        let nowhere = XdpDesc { addr: u64::MAX >> 1, len: 1, options: 0 };
-        let inserted = room.insert(std::iter::repeat_n(nowhere, count as usize));
-        room.commit();
-        inserted
-    }
-
     fn at(&self, slot: &Slot) -> usize {
         self.start + slot.0 as usize * self.slot_bytes
     }
@@ -226,6 +218,9 @@ impl AsFd for Transmit {
 
 impl std::fmt::Debug for Transmit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Transmit").field("slots", &self.out.len()).field("queued", &self.queued).finish()
+        f.debug_struct("Transmit")
+            .field("slots", &self.out.len())
+            .field("queued", &self.queued)
+            .finish_non_exhaustive()
     }
 }
