@@ -4,7 +4,7 @@ use super::frames::Unfit;
 use super::lifecycle::End;
 use super::received::Received;
 use super::respond::Finished;
-use super::{Endpoint, Route};
+use super::{Endpoint, Route, canonical};
 use crate::error::DropReason;
 use crate::event::Outcome;
 use crate::meta::RxMeta;
@@ -99,6 +99,7 @@ impl Endpoint {
                 self.on_authentic(index);
                 self.on_phase(index, phase);
                 self.note_packet(index, number, expected, summary.asks, meta.ecn);
+                self.note_way(index, meta, number >= expected);
                 self.apply_frames(index, frames);
                 self.advance_epoch(index);
             }
@@ -107,6 +108,14 @@ impl Endpoint {
         }
         self.settle(index);
         Ok(opened)
+    }
+
+    /// Answers go the way that the newest packet from the peer's address came: a copy of an older one changes nothing.
+    fn note_way(&mut self, index: u32, meta: &RxMeta, is_newest: bool) {
+        let path = &mut self.sessions[index].path;
+        if is_newest && canonical(meta.from) == path.remote {
+            path.via = meta.via;
+        }
     }
 
     /// Removes header protection and opens the packet; nothing changes unless the tag is good

@@ -26,6 +26,58 @@ fn an_address_has_one_spelling_and_keeps_its_interface() {
     assert_ne!(canonical("[fe80::1%3]:5"), canonical("[fe80::1%4]:5"));
 }
 
+#[test]
+fn answers_go_the_way_that_the_newest_authentic_packet_came() {
+    let now = Instant::from_nanos(1_000_000_000);
+    let [mut left, mut right] = [1, 2].map(|name| End::new(name, now, |config| config.limits.streams = 8));
+    left.endpoint.connect(now, right.peer(true), Via(0)).unwrap();
+    while right.sessions.is_empty() || left.sessions.is_empty() {
+        exchange(now, &mut left, &mut right);
+    }
+    let via = |end: &mut End| end.endpoint.sessions[end.sessions[0].index].path.via;
+    let packets: Vec<_> = (0..3)
+        .map(|byte| {
+            let mut session = left.endpoint.session(left.sessions[0]).unwrap();
+            session.send_datagram(Bytes::from(vec![byte])).unwrap();
+            left.turn(now);
+            left.wire.pop().unwrap()
+        })
+        .collect();
+    let (from, elsewhere) = (left.addr, SocketAddr::new(left.addr.ip(), 7));
+    let mut forged = packets[2].clone();
+    *forged.last_mut().unwrap() ^= 1;
+    for (packet, from, token, expected) in [
+        (&packets[0], from, 5, 5),
+        (&forged, from, 6, 5),
+        (&packets[0], from, 7, 5),
+        (&packets[2], from, 8, 8),
+        // It comes late: its way may be another's.
+        (&packets[1], from, 9, 8),
+    ] {
+        let meta = RxMeta { from, to: Some(right.addr.ip()), via: Via(token), ecn: Ecn::NotEct };
+        let _ = right.endpoint.handle(now, &meta, &mut packet.clone()).outcome();
+        assert_eq!(via(&mut right), Via(expected), "token {token}");
+    }
+    let mut session = left.endpoint.session(left.sessions[0]).unwrap();
+    session.send_datagram(Bytes::from_static(b"moved")).unwrap();
+    left.turn(now);
+    let meta = RxMeta { from: elsewhere, to: Some(right.addr.ip()), via: Via(10), ecn: Ecn::NotEct };
+    let _ = right.endpoint.handle(now, &meta, &mut left.wire.pop().unwrap()).outcome();
+    assert_eq!(via(&mut right), Via(8), "another address");
+}
+
+/// Both ends take their turn, and what they say arrives.
+fn exchange(now: Instant, left: &mut End, right: &mut End) {
+    left.turn(now);
+    for mut datagram in core::mem::take(&mut left.wire) {
+        right.take(now, left.addr, &mut datagram);
+    }
+    right.turn(now);
+    for mut datagram in core::mem::take(&mut right.wire) {
+        left.take(now, right.addr, &mut datagram);
+    }
+}
+
 /// One end: what it received, and the sessions that came up.
 struct End {
     endpoint: Endpoint,
