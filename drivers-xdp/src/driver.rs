@@ -315,3 +315,6 @@ fn with_scope(addr: SocketAddr, interface: u32) -> SocketAddr {
         _ => addr,
     }
 }
+
+#[cfg(test)]
+mod tests;
