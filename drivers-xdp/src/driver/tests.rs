@@ -14,10 +14,10 @@ use crate::veth::Side;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sends frames as they are from `left` to a driver on `right`, and says which of them became datagrams.
-fn lent(checksums: Checksums, attach: Attach, frames: &[Vec<u8>], ends: &Ends) -> (Vec<Vec<u8>>, Drops) {
+fn lent(attach: Attach, checksums: Checksums, frames: &[Vec<u8>], ends: &Ends) -> (Vec<Vec<u8>>, Drops) {
     let (device, addr) = (ends.right.interface().to_owned(), ends.to);
     let mut driver = ends.right.run(move || {
-        let options = Options { checksums, attach, ..Options::new(&device) };
+        let options = Options { attach, checksums, ..Options::new(&device) };
         XdpDriver::bind(addr, &options).unwrap()
     });
     let device = ends.left.interface().to_owned();
@@ -87,10 +87,10 @@ fn malformed_frames_are_counted_and_those_behind_them_come() {
     ];
     let strict = [b"good".to_vec(), Vec::new(), b"the last".to_vec()];
     for attach in [Attach::Native, Attach::Generic] {
-        let (datagrams, drops) = lent(Checksums::Verify, attach, &frames, &ends);
+        let (datagrams, drops) = lent(attach, Checksums::Verify, &frames, &ends);
         assert_eq!((datagrams.as_slice(), drops), (strict.as_slice(), Drops { malformed: 3, no_room: 0 }));
     }
-    let (datagrams, drops) = lent(Checksums::Ignore, Attach::Native, &frames, &ends);
+    let (datagrams, drops) = lent(Attach::Native, Checksums::Ignore, &frames, &ends);
     let lax = [b"good".to_vec(), b"bad UDP".to_vec(), Vec::new(), b"the last".to_vec()];
     assert_eq!((datagrams.as_slice(), drops), (lax.as_slice(), Drops { malformed: 2, no_room: 0 }));
 }

@@ -1,16 +1,14 @@
 //! Ways of datagrams beside the straight one: neighbours that are not known, what the filter leaves to the kernel, other
 //! addresses and devices.
-#![cfg(target_os = "linux")]
-
-mod common;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use common::{bind, commit, hosts, kernel_counts, receive, send, socket, to, try_bind};
 use wraith_drivers::{Driver, Mode};
 use wraith_drivers_mio::MioDriver;
 use wraith_drivers_xdp::Attach;
 use wraith_proto::{TxMeta, TxQueue};
+
+use crate::common::{PATIENCE, bind, commit, hosts, kernel_counts, receive, send, socket, to, try_bind};
 
 #[test]
 fn an_unknown_neighbour_is_found_through_the_kernel_and_then_reached_directly() {
@@ -24,7 +22,7 @@ fn an_unknown_neighbour_is_found_through_the_kernel_and_then_reached_directly() 
     assert_eq!(right.recv_from(&mut buffer).unwrap(), (5, left.local_addr()));
     assert_eq!(kernel_counts(veth.left()).0 - before, 1, "the first one asks for the neighbour");
     // An answer that is not known is asked for again after 50 ms.
-    let until = std::time::Instant::now() + common::PATIENCE;
+    let until = std::time::Instant::now() + PATIENCE;
     loop {
         let (kernel, _) = kernel_counts(veth.left());
         send(&mut left, &meta, b"later");
@@ -135,7 +133,7 @@ fn a_driver_at_one_address_leaves_the_others_to_their_sockets() {
     let left = bind(veth.left(), veth.left().ipv4());
     let other = SocketAddr::new(veth.left().ipv6().into(), left.local_addr().port());
     let neighbour = veth.left().run(move || std::net::UdpSocket::bind(other).unwrap());
-    neighbour.set_read_timeout(Some(common::PATIENCE)).unwrap();
+    neighbour.set_read_timeout(Some(PATIENCE)).unwrap();
     let right = socket(veth.right(), veth.right().ipv6());
     right.send_to(b"for the other", other).unwrap();
     let mut buffer = [0; 100];

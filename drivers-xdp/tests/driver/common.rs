@@ -1,5 +1,4 @@
 //! What several tests need: hosts, drivers on them, and datagrams between them.
-#![allow(dead_code, clippy::allow_attributes, reason = "each test uses its part")]
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

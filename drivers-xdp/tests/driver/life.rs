@@ -1,16 +1,14 @@
 //! What the driver does when the device is not as it should be, or ceases to be.
-#![cfg(target_os = "linux")]
-
-mod common;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::time::Instant;
 
-use common::{PATIENCE, bind, commit, hosts, receive, send, socket, to, try_bind};
 use wraith_drivers::{Driver, Limit, Mode, Park, Wake};
 use wraith_drivers_xdp::veth::{Side, Veth};
 use wraith_drivers_xdp::{Attach, BindError, Copies, Reason, Refusal, Step, XdpDriver};
+
+use crate::common::{PATIENCE, bind, commit, hosts, receive, send, socket, to, try_bind};
 
 /// The refusal that kept a driver from being.
 fn refusal(result: Result<XdpDriver, BindError>) -> Refusal {
