@@ -11,6 +11,7 @@
 #![deny(unsafe_code)]
 
 mod driver;
+pub mod file;
 mod options;
 mod outer;
 mod probe;

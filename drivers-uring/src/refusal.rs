@@ -20,15 +20,15 @@ pub struct Refusal {
 pub enum Step {
     /// A ring of one thread that runs completions when it is asked to (Linux 6.1).
     Setup,
-    /// Files that the ring knows by number.
+    /// Files of the ring: it knows those of a driver by number.
     Files,
     /// A ring of receive buffers (Linux 5.19).
     Buffers,
     /// Polling of the network device (Linux 6.9), if it was asked for.
     BusyPoll,
-    /// Operations: sends, receives that go on by themselves (Linux 6.0), reads, cancellations.
+    /// Operations: sends, receives that go on by themselves (Linux 6.0), reads, writes, cancellations.
     Operations,
-    /// A datagram that passes through the ring.
+    /// Something that passes through the ring: a datagram, for a driver.
     Trial,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for Refusal {
             Step::Files => "io_uring's registered files",
             Step::Buffers => "io_uring's ring of buffers",
             Step::BusyPoll => "io_uring's busy polling",
-            Step::Operations => "io_uring's operations for datagrams",
+            Step::Operations => "io_uring's operations",
             Step::Trial => "a trial of io_uring",
         };
         match self.reason {

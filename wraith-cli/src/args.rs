@@ -13,7 +13,7 @@ use crate::driver_pick::{self, Choice};
 use crate::duration;
 use crate::output::Output;
 use crate::trace;
-use crate::transfer::size;
+use crate::transfer::{files, size};
 
 /// Files, streams and datagrams between machines that know each other's keys.
 #[derive(Parser, Debug)]
@@ -160,6 +160,9 @@ pub(crate) struct Send {
     /// Go on after the first delivery, until Ctrl-C
     #[arg(long)]
     pub(crate) keep: bool,
+    /// How files are read and written
+    #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
+    pub(crate) files: files::Choice,
 }
 
 #[derive(Args, Debug)]
@@ -182,6 +185,9 @@ pub(crate) struct Receive {
     /// Write the bytes to stdout instead of a file
     #[arg(long)]
     pub(crate) stdout: bool,
+    /// How files are read and written
+    #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
+    pub(crate) files: files::Choice,
 }
 
 #[derive(Args, Debug)]
@@ -195,6 +201,9 @@ pub(crate) struct Demo {
     /// Keep the files
     #[arg(long)]
     pub(crate) keep: bool,
+    /// How files are read and written
+    #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
+    pub(crate) files: files::Choice,
 }
 
 fn parse_peer(text: &str) -> Result<PeerId, String> {

@@ -398,7 +398,7 @@ fn tagged(entry: &squeue::Entry, kind: u32, index: u32) -> squeue::Entry {
 }
 
 /// Passes over what an entry reports that is no failure.
-fn tolerate(entered: io::Result<usize>) -> io::Result<()> {
+pub(crate) fn tolerate(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Ok(_) => Ok(()),
         Err(error) => match error.raw_os_error() {

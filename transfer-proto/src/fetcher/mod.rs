@@ -114,15 +114,17 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
         Some(ready)
     }
 
-    /// `chunk` is written: its buffer is free, and it counts.
+    /// `chunk` is written: its buffer is free, and it counts. If its buffer was taken out and did not come back, it gets
+    /// another one.
     pub fn written(&mut self, chunk: ReadyChunk) {
         if let Some(content) = self.contents.get_mut(&chunk.fetch) {
             content.writing = content.writing.saturating_sub(1);
             content.have.insert(chunk.chunk..chunk.chunk + 1);
-            content.written += chunk.data().len() as u64;
+            content.written += chunk.len as u64;
         }
         let fetch = chunk.fetch;
-        self.pool.push(chunk.buffer);
+        let whole = chunk.buffer.len() == CHUNK;
+        self.pool.push(if whole { chunk.buffer } else { vec![0; CHUNK].into_boxed_slice() });
         self.report_completion(fetch);
         self.schedule();
     }

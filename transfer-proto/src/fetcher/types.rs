@@ -86,9 +86,19 @@ impl ReadyChunk {
         self.chunk * CHUNK as u64
     }
 
-    /// Its bytes.
+    /// Its bytes; none while its buffer is elsewhere.
     pub fn data(&self) -> &[u8] {
-        &self.buffer[..self.len]
+        self.buffer.get(..self.len).unwrap_or_default()
+    }
+
+    /// Takes its buffer out, for a write that has to own the memory. The chunk's bytes come first in it.
+    pub fn take_buffer(&mut self) -> Box<[u8]> {
+        core::mem::take(&mut self.buffer)
+    }
+
+    /// Puts its buffer back.
+    pub fn put_buffer(&mut self, buffer: Box<[u8]>) {
+        self.buffer = buffer;
     }
 }
 

@@ -110,6 +110,35 @@ fn a_want_follows_each_written_chunk_at_once() {
     assert!(!want.is_empty());
 }
 
+#[test]
+fn a_buffer_may_be_taken_out_to_be_written_and_is_replaced_if_it_does_not_come_back() {
+    let bytes = content(5 * CHUNK, 9);
+    let (mut servers, hash) = servers(1, &bytes);
+    let mut client = Client::new(FetchLimits { buffers: 2, ..FetchLimits::default() }, 9);
+    let fetch = client.fetch(Request::new(Kind::File, hash), &[0]);
+    let mut written = vec![Vec::new(); 5];
+    let mut moved = true;
+    while moved {
+        let control = control_of(&mut client.fetcher, 0);
+        let answer = servers[0].exchange(0, &control).unwrap();
+        client.fetcher.handle_control(0, &answer).unwrap();
+        moved = !control.is_empty() || servers[0].deliver(0, &mut client.fetcher, 0, &mut client.random);
+        while let Some(mut ready) = client.fetcher.poll_ready() {
+            let buffer = ready.take_buffer();
+            assert_eq!(ready.data(), [0; 0], "its buffer is elsewhere");
+            let bytes = &mut written[ready.chunk() as usize];
+            *bytes = buffer.to_vec();
+            if ready.chunk() % 2 == 0 {
+                ready.put_buffer(buffer);
+                assert!(ready.data() == *bytes);
+            }
+            client.fetcher.written(ready);
+        }
+    }
+    assert!(written.concat() == bytes);
+    assert_eq!(client.fetcher.progress(fetch).unwrap().written, bytes.len() as u64);
+}
+
 /// PROTO §10.10
 #[test]
 fn at_most_two_deliveries_are_pulled_at_a_time_in_the_order_of_the_wants() {

@@ -16,7 +16,7 @@ use super::child::{Bell, End, News, Process};
 use super::progress::Progress;
 use super::report::Speed;
 use super::source::shown;
-use super::{hashing, hex};
+use super::{files, hashing, hex};
 use crate::args::{self, Common};
 use crate::cipher;
 use crate::failure::{Failure, Result, failed};
@@ -47,6 +47,7 @@ struct Done<'a> {
     source: Cow<'a, str>,
     suite: &'a str,
     crypto: &'a str,
+    files: &'a str,
 }
 
 /// Makes a file, has it sent and received, and compares.
@@ -60,7 +61,8 @@ pub(crate) fn run(common: &Common, args: &args::Demo, stop: &Stop) -> Result<()>
     write_random(output, &source, args.size, stop)?;
     let target = folder.path.join("received");
     fs::create_dir(&target).map_err(|error| cannot("make", &target, &error))?;
-    let mut demo = Demo { common, output, source, target, sender, news, early: Vec::new() };
+    let files = args.files;
+    let mut demo = Demo { common, files, output, source, target, sender, news, early: Vec::new() };
     let outcome = demo.transfer()?;
     let verified = compare(&outcome.hash, [&demo.source, &outcome.path], stop)?;
     if !verified {
@@ -78,6 +80,7 @@ pub(crate) fn run(common: &Common, args: &args::Demo, stop: &Stop) -> Result<()>
 
 struct Demo<'a> {
     common: &'a Common,
+    files: files::Choice,
     output: Output,
     source: PathBuf,
     target: PathBuf,
@@ -97,6 +100,7 @@ struct Outcome {
     driver: String,
     suite: String,
     crypto: String,
+    files: String,
     path: PathBuf,
     peaks: [Option<u64>; 2],
     pids: [u32; 2],
@@ -105,7 +109,8 @@ struct Outcome {
 impl Demo<'_> {
     fn transfer(&mut self) -> Result<Outcome> {
         let bind = self.common.bind.map_or_else(|| "127.0.0.1:0".to_owned(), |bind| bind.to_string());
-        let args = ["send".into(), "--bind".into(), bind.into(), self.source.clone().into_os_string()];
+        let source = self.source.clone().into_os_string();
+        let args = ["send".into(), "--bind".into(), bind.into(), source];
         let mut sender = self.start(End::Sender, args)?;
         let ticket = self.line(End::Sender, "ticket")?;
         let ticket = ticket["ticket"].as_str().unwrap_or_default();
@@ -130,6 +135,7 @@ impl Demo<'_> {
             driver: text("driver"),
             suite: text("suite"),
             crypto: text("crypto"),
+            files: text("files"),
             path: self.target.join(NAME),
             peaks: [confirmed["peak_rss"].as_u64(), done["peak_rss"].as_u64()],
             pids,
@@ -140,7 +146,9 @@ impl Demo<'_> {
         let (driver, suite) = (self.common.driver.to_string(), self.common.suite.to_string());
         let common = ["--json", "--driver", &driver, "--suite", &suite].map(OsString::from);
         let trace = self.common.trace.forwarded(end == End::Sender);
-        Process::start(end, common.into_iter().chain(trace).chain(args), self.sender.clone())
+        let files = ["--files".into(), self.files.to_string().into()];
+        let args = common.into_iter().chain(trace).chain(args).chain(files);
+        Process::start(end, args, self.sender.clone())
     }
 
     /// The next line of `end` about `event`; progress is shown meanwhile.
@@ -177,8 +185,20 @@ impl Demo<'_> {
 }
 
 fn report(output: Output, source: &Path, outcome: &Outcome) {
-    let Outcome { bytes, seconds, gbps, fsync_seconds, hash, driver, suite, crypto, path, peaks, pids } =
-        outcome;
+    let Outcome {
+        bytes,
+        seconds,
+        gbps,
+        fsync_seconds,
+        hash,
+        driver,
+        suite,
+        crypto,
+        files,
+        path,
+        peaks,
+        pids,
+    } = outcome;
     let [peak_rss_sender, peak_rss_receiver] = *peaks;
     let done = Done {
         bytes: *bytes,
@@ -195,6 +215,7 @@ fn report(output: Output, source: &Path, outcome: &Outcome) {
         source: source.to_string_lossy(),
         suite,
         crypto,
+        files,
     };
     let speed = Speed { seconds: *seconds, fsync_seconds: *fsync_seconds, gbps: *gbps };
     output.result(

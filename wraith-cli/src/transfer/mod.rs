@@ -4,6 +4,7 @@ mod child;
 mod control;
 mod demo;
 mod dialer;
+pub(crate) mod files;
 mod hashing;
 mod memory;
 mod naming;

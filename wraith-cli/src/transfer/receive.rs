@@ -7,6 +7,7 @@ use wraith_proto::{Identity, Policy};
 use wraith_transfer_proto::{Kind, Request, Ticket, TicketError};
 
 use super::dialer::Dialer;
+use super::files::Files;
 use super::naming::{Existing, Place};
 use super::progress::Progress;
 use super::receiver::{Order, Received, Receiver};
@@ -41,7 +42,11 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
         (_, true) => Existing::Rename,
         _ => Existing::Refuse,
     };
-    let place = if args.stdout { None } else { Some(Place::new(&args.output, &ticket.name, existing)?) };
+    let place = if args.stdout {
+        None
+    } else {
+        Some((Place::new(&args.output, &ticket.name, existing)?, args.files.take(output)))
+    };
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let v6 = targets.iter().any(|target| target.addr.is_ipv6());
     let bind = common.bind.unwrap_or_else(|| any(v6));
@@ -55,7 +60,7 @@ struct ReceiveJob {
     offer: Offer,
     ticket: Ticket,
     targets: Vec<Target>,
-    place: Option<Place>,
+    place: Option<(Place, Files)>,
     stop: Stop,
 }
 
@@ -69,8 +74,9 @@ impl Job for ReceiveJob {
             // A loop that cannot be woken ends its wait by itself.
             let _ = unparker.unpark();
         });
+        let files = place.as_ref().map(|(_, files)| files.name());
         let sink = match place {
-            Some(place) => Sink::File(Store::create(place, &ticket.hash)?),
+            Some((place, files)) => Sink::file(Store::create(place, &ticket.hash, files)?),
             None => Sink::Stdout(StreamOut::new(Arc::clone(&wake))),
         };
         output.note(format_args!("fetching {} ({})", escape(&ticket.name), size::shown(ticket.size)));
@@ -90,12 +96,12 @@ impl Job for ReceiveJob {
         let mut runner = Runner::new(driver, endpoint, Receiver::new(output, progress, order));
         drive(&mut runner, &stop)?;
         let received = runner.into_parts().2.finish()?;
-        report(output, picked, &hex(&ticket.hash), &received);
+        report(output, picked, files, &hex(&ticket.hash), &received);
         Ok(())
     }
 }
 
-fn report(output: Output, picked: Picked, hash: &str, received: &Received) {
+fn report(output: Output, picked: Picked, files: Option<&str>, hash: &str, received: &Received) {
     let Received { bytes, took, kept, peer, address, suite } = received;
     let speed = Speed::new(*bytes, *took, kept.fsync);
     let done = Done {
@@ -112,6 +118,7 @@ fn report(output: Output, picked: Picked, hash: &str, received: &Received) {
         peak_rss: memory::peak(),
         suite,
         crypto: cipher::LIBRARY,
+        files,
     };
     if !output.json {
         let (speed, cipher) = (speed.text(*bytes), cipher::described(suite));

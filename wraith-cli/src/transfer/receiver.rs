@@ -24,6 +24,9 @@ use link::Link;
 /// Buffers of 1 MiB: what is on its way and what is being written.
 const BUFFERS: usize = 8;
 
+/// How often to look whether chunks are written, when nothing else happens.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// How long the source may take to say that it knows of the end.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 
@@ -65,6 +68,8 @@ pub(super) struct Receiver {
     outcome: Option<Result<Received>>,
     /// Until when last words may take to be acknowledged, once the outcome is known.
     leave_at: Option<Instant>,
+    /// When to look whether chunks are written.
+    look_at: Option<Instant>,
     stopping: bool,
     /// The loop's clock stands still within a step; this one measures.
     clock: Clock,
@@ -90,6 +95,7 @@ impl Receiver {
             complete: None,
             outcome: None,
             leave_at: None,
+            look_at: None,
             stopping: false,
             clock: Clock::new(),
             asked_at: Instant::MIN,
@@ -183,9 +189,7 @@ impl Receiver {
 
     fn write_ready(&mut self) -> Result<()> {
         while let Some(chunk) = self.fetcher.poll_ready() {
-            if let Some(chunk) = self.sink.write(chunk)? {
-                self.fetcher.written(chunk);
-            }
+            self.sink.write(chunk)?;
         }
         while let Some(chunk) = self.sink.written()? {
             self.fetcher.written(chunk);
@@ -322,6 +326,7 @@ impl App for Receiver {
             }
         }
         self.store(now);
+        self.look_at = self.sink.is_writing().then(|| now.saturating_add(LOOK));
         if self.outcome.is_none() && self.complete.is_none() {
             self.watch(now);
             self.show_progress();
@@ -375,7 +380,7 @@ impl Task for Receiver {
         let dial = self.dialer.wake_at().filter(|_| self.link.is_none() && self.outcome.is_none());
         let watching = self.outcome.is_none() && self.complete.is_none();
         let watch = self.link.as_ref().filter(|_| watching).map(|link| link.watch.next());
-        [dial, watch, self.leave_at].into_iter().flatten().min()
+        [dial, watch, self.leave_at, self.look_at].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {

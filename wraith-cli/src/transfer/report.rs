@@ -26,6 +26,8 @@ pub(super) struct Done<'a> {
     pub(super) peak_rss: Option<u64>,
     pub(super) suite: &'a str,
     pub(super) crypto: &'a str,
+    /// How the file was written; `None` for stdout.
+    pub(super) files: Option<&'a str>,
 }
 
 /// The end of a transfer as the sender sees it.
@@ -39,6 +41,8 @@ pub(super) struct Confirmed<'a> {
     pub(super) peer: &'a str,
     pub(super) address: &'a str,
     pub(super) peak_rss: Option<u64>,
+    /// How the file was read.
+    pub(super) files: &'a str,
 }
 
 /// How long a transfer took, and how fast it was.

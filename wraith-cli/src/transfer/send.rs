@@ -10,6 +10,7 @@ use wraith_transfer_proto::{
     Access, Kind, MAX_ADDRESSES, Provider, ProviderLimits, Ticket, Token, Tree, check_name,
 };
 
+use super::files::Files;
 use super::progress::Progress;
 use super::sender::{Sender, Serving};
 use super::source::{FileSource, shown};
@@ -44,7 +45,8 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     let file = &args.path;
     let output = common.output();
     let name = file_name(file)?;
-    let source = FileSource::open(file)?;
+    let files = args.files.take(output);
+    let mut source = FileSource::open(file, files)?;
     let tree = {
         let mut progress = Progress::of_preparation(output, "hashing");
         source.hash(&mut progress)?
@@ -52,7 +54,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let (offer, to, keep) = (common.suite, args.to, args.keep);
-    let job = SendJob { output, identity, offer, to, keep, name, source, tree, stop };
+    let job = SendJob { output, identity, offer, to, keep, name, files, source, tree, stop };
     with_driver(output, common.driver, bind, job)
 }
 
@@ -63,6 +65,7 @@ struct SendJob {
     to: Option<PeerId>,
     keep: bool,
     name: String,
+    files: Files,
     source: FileSource,
     tree: Tree,
     stop: Stop,
@@ -72,7 +75,7 @@ impl Job for SendJob {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, to, keep, name, source, tree, stop } = self;
+        let Self { output, identity, offer, to, keep, name, files, source, tree, stop } = self;
         let local = driver.local_addr();
         let token: Token = random_token()?;
         let ticket = Ticket {
@@ -94,7 +97,14 @@ impl Job for SendJob {
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
         let transport = path::serving(transport(offer), local, driver.caps().max_datagram);
         let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, driver.now())?;
-        let serving = Serving { provider, content, size: ticket.size, hash: hex(&ticket.hash), keep };
+        let serving = Serving {
+            provider,
+            content,
+            size: ticket.size,
+            hash: hex(&ticket.hash),
+            files: files.name(),
+            keep,
+        };
         announce(output, &ticket, &serving.hash, picked)?;
         let mut runner = Runner::new(driver, endpoint, Sender::new(output, picked.name, source, serving));
         drive(&mut runner, &stop)?;

@@ -25,6 +25,8 @@ pub(super) struct Serving {
     pub(super) content: ContentKey,
     pub(super) size: u64,
     pub(super) hash: String,
+    /// How the file is read.
+    pub(super) files: &'static str,
     /// Beyond the first delivery.
     pub(super) keep: bool,
 }
@@ -118,6 +120,7 @@ impl Sender {
             peer: &guest.peer,
             address: &guest.address,
             peak_rss: memory::peak(),
+            files: self.serving.files,
         };
         self.output.event(&event);
         let line = format!(
@@ -371,6 +374,7 @@ mod tests {
     use wraith_transfer_proto::{Access, Kind, ProviderLimits, Tree};
 
     use super::*;
+    use crate::transfer::files::Files;
 
     #[test]
     fn a_sender_that_leaves_is_not_kept_awake_by_checks_of_its_guests() {
@@ -379,8 +383,8 @@ mod tests {
         std::fs::write(&path, b"content").unwrap();
         let mut provider = Provider::new(ProviderLimits::default(), [1; 32]);
         let content = provider.add(Tree::of(b"content").unwrap(), Kind::File, Access::Announced).unwrap();
-        let serving = Serving { provider, content, size: 7, hash: String::new(), keep: false };
-        let source = FileSource::open(&path).unwrap();
+        let serving = Serving { provider, content, size: 7, hash: String::new(), files: "std", keep: false };
+        let source = FileSource::open(&path, Files::Std).unwrap();
         let mut sender = Sender::new(Output::SILENT, "none", source, serving);
 
         let at = |millis| Instant::MIN.saturating_add(Duration::from_millis(millis));

@@ -17,12 +17,19 @@ pub(super) type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// A file or stdout.
 pub(super) enum Sink {
-    File(Store),
+    File(FileOut),
     Stdout(StreamOut),
     /// On its way to the disk, which may take long.
     Storing(Storing),
     /// Stored, or given up.
     Closed,
+}
+
+/// A file, and chunks on their way to it.
+pub(super) struct FileOut {
+    store: Store,
+    /// Without their buffers.
+    writing: Vec<ReadyChunk>,
 }
 
 /// A thread that waits for the disk.
@@ -39,47 +46,75 @@ pub(super) struct Kept {
     pub(super) fsync: Duration,
 }
 
+impl FileOut {
+    fn write(&mut self, mut chunk: ReadyChunk) -> Result<()> {
+        let len = chunk.data().len();
+        self.store.write(chunk.take_buffer(), len, chunk.offset())?;
+        self.writing.push(chunk);
+        Ok(())
+    }
+
+    fn written(&mut self) -> Result<Option<ReadyChunk>> {
+        let Some((offset, buffer)) = self.store.written()? else { return Ok(None) };
+        let at = self.writing.iter().position(|chunk| chunk.offset() == offset);
+        let mut chunk = at.map(|at| self.writing.swap_remove(at));
+        if let Some(chunk) = &mut chunk {
+            chunk.put_buffer(buffer);
+        }
+        Ok(chunk)
+    }
+}
+
 impl Sink {
+    /// Writes to a file.
+    pub(super) const fn file(store: Store) -> Self {
+        Self::File(FileOut { store, writing: Vec::new() })
+    }
+
     /// The size is proven.
     pub(super) fn set_len(&self, len: u64) -> Result<()> {
         match self {
-            Self::File(store) => store.set_len(len),
+            Self::File(out) => out.store.set_len(len),
             _ => Ok(()),
         }
     }
 
-    /// Takes a verified chunk; gives it back if it is written.
-    pub(super) fn write(&mut self, chunk: ReadyChunk) -> Result<Option<ReadyChunk>> {
+    /// Takes a verified chunk, which comes out of [`Sink::written`].
+    pub(super) fn write(&mut self, chunk: ReadyChunk) -> Result<()> {
         match self {
-            Self::File(store) => {
-                store.write(chunk.offset(), chunk.data())?;
-                Ok(Some(chunk))
-            }
+            Self::File(out) => out.write(chunk),
             Self::Stdout(out) => {
                 out.write(chunk);
-                Ok(None)
+                Ok(())
             }
-            Self::Storing(_) | Self::Closed => Ok(Some(chunk)),
+            // Nothing of it is to stay.
+            Self::Storing(_) | Self::Closed => Ok(()),
         }
     }
 
-    /// A chunk that was written since it was taken.
+    /// A chunk that is written.
     pub(super) fn written(&mut self) -> Result<Option<ReadyChunk>> {
         match self {
+            Self::File(out) => out.written(),
             Self::Stdout(out) => out.written(),
-            _ => Ok(None),
+            Self::Storing(_) | Self::Closed => Ok(None),
         }
     }
 
     /// Whether chunks wait for somebody outside.
-    pub(super) const fn is_busy(&self) -> bool {
-        matches!(self, Self::Stdout(out) if out.is_busy())
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self, Self::Stdout(out) if out.is_busy()) || self.is_writing()
+    }
+
+    /// Whether a file is being written, of which nobody announces the end.
+    pub(super) fn is_writing(&self) -> bool {
+        matches!(self, Self::File(out) if out.store.is_busy())
     }
 
     /// Every chunk is written: begins to make that last.
     pub(super) fn finish(&mut self, wake: Wake) {
         let store = match std::mem::replace(self, Self::Closed) {
-            Self::File(store) => store,
+            Self::File(out) => out.store,
             other => {
                 *self = other;
                 return;

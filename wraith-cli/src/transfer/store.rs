@@ -3,11 +3,13 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use wraith_transfer_proto::Hash;
 
+use super::files::{Files, Pieces};
 use super::naming::{Existing, Place, taken};
 use super::source::shown;
 use crate::failure::{Failure, Result, failed};
@@ -15,7 +17,8 @@ use crate::failure::{Failure, Result, failed};
 /// A temporary file, which is removed unless it gets its name.
 #[derive(Debug)]
 pub(super) struct Store {
-    file: File,
+    file: Arc<File>,
+    writer: Box<dyn Pieces>,
     temporary: PathBuf,
     place: Place,
     named: bool,
@@ -31,7 +34,7 @@ pub(super) struct Stored {
 
 impl Store {
     /// Makes the temporary file, or takes over what a run before left behind.
-    pub(super) fn create(place: Place, hash: &Hash) -> Result<Self> {
+    pub(super) fn create(place: Place, hash: &Hash, files: Files) -> Result<Self> {
         let temporary = place.temporary(hash);
         let file = open_temporary(&temporary).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => failed(format!(
@@ -40,7 +43,15 @@ impl Store {
             )),
             _ => cannot("create a file in", &place.folder, &error),
         })?;
-        Ok(Self { file, temporary, place, named: false })
+        let file = Arc::new(file);
+        match files.writer(&file) {
+            Ok(writer) => Ok(Self { file, writer, temporary, place, named: false }),
+            Err(failure) => {
+                // Whatever cannot be removed now is taken over by the next run.
+                let _ = fs::remove_file(&temporary);
+                Err(failure)
+            }
+        }
     }
 
     /// Gives the file its length, which must be proven.
@@ -48,9 +59,19 @@ impl Store {
         self.file.set_len(len).map_err(|error| self.cannot_write(&error))
     }
 
-    /// Writes a verified chunk.
-    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        write_all_at(&self.file, bytes, offset).map_err(|error| self.cannot_write(&error))
+    /// Writes the first `len` bytes of a buffer, which are verified; it comes out of [`Store::written`].
+    pub(super) fn write(&mut self, buffer: Box<[u8]>, len: usize, offset: u64) -> Result<()> {
+        self.writer.write(buffer, len, offset).map_err(|error| self.cannot_write(&error))
+    }
+
+    /// Where a buffer was written to, and the buffer.
+    pub(super) fn written(&mut self) -> Result<Option<(u64, Box<[u8]>)>> {
+        self.writer.written().map_err(|error| self.cannot_write(&error))
+    }
+
+    /// Whether a buffer is being written.
+    pub(super) fn is_busy(&self) -> bool {
+        self.writer.is_busy()
     }
 
     /// Brings everything to the disk and gives the file its name, unless `cancelled` is set until then.
@@ -200,24 +221,6 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
 fn link_to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to)?;
     fs::remove_file(from)
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
-    Ok(())
 }
 
 /// Makes a name as durable as what it names.

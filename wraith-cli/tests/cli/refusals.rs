@@ -65,6 +65,27 @@ fn the_driver_that_was_asked_for_fails_with_the_cause_and_the_remedy() {
 }
 
 #[test]
+fn files_through_the_ring_that_were_asked_for_fail_with_the_cause_and_the_remedy() {
+    let done = run_refused(libc::EPERM, &["send", "--files", "uring", env!("CARGO_BIN_EXE_wraith-cli")]);
+    assert_eq!(
+        done.error(1),
+        "cannot use io_uring for files: io_uring: not permitted (EPERM); set the sysctl kernel.io_uring_disabled to 0 \
+         and let the container's seccomp filter pass io_uring, or use --files std"
+    );
+}
+
+#[test]
+fn files_go_the_plain_way_where_the_ring_is_refused_and_it_is_said_why() {
+    let done = run_refused(libc::ENOSYS, &["demo", "--json", "--size", "2MiB"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stdout.iter().any(|line| line.contains(r#""files":"std""#)), "{:?}", done.stdout);
+    let done = run_refused(libc::ENOSYS, &["send", "-v", "/no/such/file"]);
+    let why =
+        "files std: uring is refused: io_uring: not there (ENOSYS); use a kernel built with CONFIG_IO_URING";
+    assert!(done.stderr.starts_with(why), "{}", done.stderr);
+}
+
+#[test]
 fn the_list_says_that_it_is_refused_and_why() {
     let done = run_refused(libc::EPERM, &["drivers", "--json"]);
     // The harness of the child has said something on the first line before.

@@ -5,16 +5,21 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use crate::support::{Done, Running};
-use crate::transfer::{Scene, Sender, error, wait_for_middle};
+use crate::transfer::{Scene, Sender, WAYS, error, wait_for_middle};
 
 /// Takes long enough to be caught in the middle.
 const LARGE: u64 = 1 << 30;
 
 /// A transfer in its middle.
 fn middle(name: &str) -> (Scene, Sender, Running) {
+    middle_with(name, "auto")
+}
+
+/// The same with files read and written in this way.
+fn middle_with(name: &str, files: &str) -> (Scene, Sender, Running) {
     let scene = Scene::sparse(name, LARGE);
-    let sender = scene.send(&[]);
-    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &[]));
+    let sender = scene.send(&["--files", files]);
+    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &["--files", files]));
     wait_for_middle(&receiver);
     (scene, sender, receiver)
 }
@@ -35,16 +40,18 @@ fn a_killed_sender_ends_the_receiver_in_one_line_and_leaves_nothing() {
 
 #[test]
 fn a_killed_receiver_ends_the_sender_in_one_line_and_nothing_has_the_final_name() {
-    let (scene, sender, receiver) = middle("kill-receiver");
-    drop(receiver);
-    let end = sender.process.finish();
-    assert!(in_one_line(&end).contains("is gone before it had everything"), "{}", end.stderr);
-    assert!(!scene.received().exists());
-    // The next run takes the hidden file over.
-    let names = scene.names();
-    assert!(names.len() == 1 && names[0].starts_with(".file.bin."), "{names:?}");
-    fs::File::options().write(true).open(&scene.source).unwrap().set_len(1000).unwrap();
-    fs::rename(scene.target.join(&names[0]), scene.target.join("kept")).unwrap();
+    for files in WAYS {
+        let (scene, sender, receiver) = middle_with("kill-receiver", files);
+        drop(receiver);
+        let end = sender.process.finish();
+        assert!(in_one_line(&end).contains("is gone before it had everything"), "{}", end.stderr);
+        assert!(!scene.received().exists());
+        // The next run takes the hidden file over.
+        let names = scene.names();
+        assert!(names.len() == 1 && names[0].starts_with(".file.bin."), "{names:?}");
+        fs::File::options().write(true).open(&scene.source).unwrap().set_len(1000).unwrap();
+        fs::rename(scene.target.join(&names[0]), scene.target.join("kept")).unwrap();
+    }
 }
 
 #[test]
@@ -76,13 +83,15 @@ fn a_peer_that_stands_still_is_named_within_seconds() {
 
 #[test]
 fn ctrl_c_at_the_receiver_ends_both_at_once_and_leaves_nothing() {
-    let (scene, sender, receiver) = middle("int-receiver");
-    receiver.interrupt();
-    let end = receiver.finish();
-    assert_eq!((end.code, &*end.stderr), (Some(130), ""));
-    assert_eq!(scene.names(), Vec::<String>::new());
-    let end = sender.process.finish();
-    assert!(in_one_line(&end).contains("stopped the transfer"), "{}", end.stderr);
+    for files in WAYS {
+        let (scene, sender, receiver) = middle_with("int-receiver", files);
+        receiver.interrupt();
+        let end = receiver.finish();
+        assert_eq!((end.code, &*end.stderr), (Some(130), ""));
+        assert_eq!(scene.names(), Vec::<String>::new());
+        let end = sender.process.finish();
+        assert!(in_one_line(&end).contains("stopped the transfer"), "{}", end.stderr);
+    }
 }
 
 #[test]
@@ -108,8 +117,8 @@ fn ctrl_c_before_anybody_came_ends_the_sender() {
 /// PROTO §10.13
 #[test]
 fn a_file_that_shrinks_or_grows_while_it_is_sent_ends_both_sides_with_the_cause() {
-    for grow in [false, true] {
-        let (scene, sender, receiver) = middle("changed");
+    for (files, grow) in WAYS.iter().flat_map(|files| [(files, false), (files, true)]) {
+        let (scene, sender, receiver) = middle_with("changed", files);
         let mut file = OpenOptions::new().append(true).open(&scene.source).unwrap();
         if grow {
             file.write_all(b"more").unwrap();

@@ -3,15 +3,20 @@
 use std::fs;
 
 use crate::support::{Running, run};
-use crate::transfer::{Scene, content, done, finish};
+use crate::transfer::{Scene, WAYS, content, done, finish};
 
 const MIB: usize = 1 << 20;
 
 /// Sends, receives, compares, and returns the receiver's last words.
 fn round_trip(name: &str, bytes: &[u8], bind: &str) -> serde_json::Value {
+    round_trip_with(name, bytes, bind, "auto")
+}
+
+/// The same with files read and written in this way.
+fn round_trip_with(name: &str, bytes: &[u8], bind: &str, files: &str) -> serde_json::Value {
     let scene = Scene::new(name, bytes);
-    let sender = scene.send_from(bind, &[]);
-    let done = done(&finish(&mut scene.receive(&sender.ticket(), &[])));
+    let sender = scene.send_from(bind, &["--files", files]);
+    let done = done(&finish(&mut scene.receive(&sender.ticket(), &["--files", files])));
     assert!(fs::read(scene.received()).unwrap() == bytes, "{} bytes", bytes.len());
     assert_eq!(scene.names(), ["file.bin"]);
     let hash = blake3::hash(bytes).to_hex().to_string();
@@ -23,14 +28,17 @@ fn round_trip(name: &str, bytes: &[u8], bind: &str) -> serde_json::Value {
     assert_eq!((end.code, &*end.stderr), (Some(0), ""));
     let confirmed = end.json().pop().unwrap();
     assert_eq!((confirmed["event"].as_str(), confirmed["hash"].as_str()), (Some("confirmed"), Some(&*hash)));
+    assert_eq!(confirmed["files"], done["files"]);
     done
 }
 
 /// PROTO §10.2, §10.12
 #[test]
 fn a_file_of_any_size_arrives_as_it_was_and_both_ends_say_so() {
-    for size in [0, 1, MIB - 1, MIB, MIB + 1, 5_000_000] {
-        round_trip("size", &content(size), "127.0.0.1:0");
+    for files in WAYS {
+        for size in [0, 1, MIB - 1, MIB, MIB + 1, 5_000_000] {
+            assert_eq!(round_trip_with("size", &content(size), "127.0.0.1:0", files)["files"], *files);
+        }
     }
 }
 
@@ -43,13 +51,15 @@ fn a_file_arrives_over_ipv6_and_from_a_sender_on_every_address() {
 
 #[test]
 fn seconds_and_speed_fit_each_other_and_memory_stays_small() {
-    let done = round_trip("speed", &content(64 * MIB), "127.0.0.1:0");
-    let number = |name: &str| done[name].as_f64().unwrap();
-    let moving = number("seconds") - number("fsync_seconds");
-    assert!(moving > 0.0 && number("fsync_seconds") > 0.0);
-    assert!((number("gbps") * moving * 1e9 / 8.0 / (64.0 * MIB as f64) - 1.0).abs() < 1e-6);
-    if cfg!(target_os = "linux") {
-        assert!(number("peak_rss") < 64.0 * MIB as f64);
+    for files in WAYS {
+        let done = round_trip_with("speed", &content(64 * MIB), "127.0.0.1:0", files);
+        let number = |name: &str| done[name].as_f64().unwrap();
+        let moving = number("seconds") - number("fsync_seconds");
+        assert!(moving > 0.0 && number("fsync_seconds") > 0.0);
+        assert!((number("gbps") * moving * 1e9 / 8.0 / (64.0 * MIB as f64) - 1.0).abs() < 1e-6);
+        if cfg!(target_os = "linux") {
+            assert!(number("peak_rss") < 64.0 * MIB as f64);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::support::{PATIENCE, Running, run};
-use crate::transfer::{Scene, content, done, error, finish};
+use crate::transfer::{Scene, WAYS, content, done, error, finish};
 
 #[test]
 fn an_existing_file_is_kept_replaced_or_passed_by_as_asked() {
@@ -64,15 +64,20 @@ fn behind(setup: &str, command: &Command) -> Command {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_on_the_size_of_files_ends_both_sides_and_leaves_nothing() {
-    let scene = Scene::new("limit", &content(4 << 20));
-    let sender = scene.send(&[]);
-    // Without the signal that comes with it, as on a full disk; 1 KiB is the unit.
-    let end = finish(&mut behind("trap '' XFSZ; ulimit -f 2048", &scene.receive(&sender.ticket(), &[])));
-    let line = error(&end);
-    assert!(line.starts_with("cannot write") && line.contains("ulimit -f"), "{line}");
-    assert_eq!(scene.names(), Vec::<String>::new());
-    let end = sender.process.finish();
-    assert!(error(&end).contains("the receiver could not store the content"));
+    for files in WAYS {
+        let scene = Scene::new("limit", &content(4 << 20));
+        let sender = scene.send(&[]);
+        // Without the signal that comes with it, as on a full disk; 1 KiB is the unit.
+        let end = finish(&mut behind(
+            "trap '' XFSZ; ulimit -f 2048",
+            &scene.receive(&sender.ticket(), &["--files", files]),
+        ));
+        let line = error(&end);
+        assert!(line.starts_with("cannot write") && line.contains("ulimit -f"), "{line}");
+        assert_eq!(scene.names(), Vec::<String>::new());
+        let end = sender.process.finish();
+        assert!(error(&end).contains("the receiver could not store the content"));
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -90,20 +95,22 @@ fn a_full_disk_ends_both_sides_and_leaves_nothing() {
         );
         return;
     }
-    let sender = scene.send(&[]);
-    let target = scene.target.display();
-    let mut mount = Command::new("unshare");
-    let inner = behind(
-        &format!("mount -t tmpfs -o size=3m none '{target}'; cd '{target}'"),
-        &scene.receive(&sender.ticket(), &[]),
-    );
-    mount.arg("-m").arg(inner.get_program()).args(inner.get_args());
-    mount.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let end = finish(&mut mount);
-    let line = error(&end);
-    assert!(line.contains("No space left on device") && line.contains("make room"), "{line}");
-    assert!(end.took < PATIENCE);
-    assert!(error(&sender.process.finish()).contains("the receiver could not store the content"));
+    for files in WAYS {
+        let sender = scene.send(&[]);
+        let target = scene.target.display();
+        let mut mount = Command::new("unshare");
+        let inner = behind(
+            &format!("mount -t tmpfs -o size=3m none '{target}'; cd '{target}'"),
+            &scene.receive(&sender.ticket(), &["--files", files]),
+        );
+        mount.arg("-m").arg(inner.get_program()).args(inner.get_args());
+        mount.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let end = finish(&mut mount);
+        let line = error(&end);
+        assert!(line.contains("No space left on device") && line.contains("make room"), "{line}");
+        assert!(end.took < PATIENCE);
+        assert!(error(&sender.process.finish()).contains("the receiver could not store the content"));
+    }
 }
 
 #[cfg(target_os = "linux")]

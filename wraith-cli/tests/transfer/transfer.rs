@@ -9,6 +9,10 @@ use wraith_transfer_proto::Ticket;
 
 use crate::support::{Done, Folder, Running, program};
 
+/// The ways to read and write files.
+pub(crate) const WAYS: &[&str] =
+    if cfg!(all(feature = "io-uring", target_os = "linux")) { &["std", "uring"] } else { &["std"] };
+
 /// Bytes that differ from place to place.
 pub(crate) fn content(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];

@@ -1,4 +1,5 @@
 use super::*;
+use crate::transfer::files::tests::ways;
 
 const HASH: Hash = [7; 32];
 
@@ -17,29 +18,50 @@ fn names(folder: &tempfile::TempDir) -> Vec<String> {
     names
 }
 
-fn store(folder: &tempfile::TempDir, existing: Existing, bytes: &[u8]) -> Store {
-    let store = Store::create(place(folder, existing), &HASH).unwrap();
+fn create(folder: &tempfile::TempDir, existing: Existing, files: Files) -> Result<Store> {
+    Store::create(place(folder, existing), &HASH, files)
+}
+
+/// A store with these bytes, all of them written.
+fn store_by(files: Files, folder: &tempfile::TempDir, existing: Existing, bytes: &[u8]) -> Store {
+    let mut store = create(folder, existing, files).unwrap();
     store.set_len(bytes.len() as u64).unwrap();
-    store.write(0, bytes).unwrap();
+    store.write(bytes.into(), bytes.len(), 0).unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while store.written().unwrap().is_none() {
+        assert!(store.is_busy() && Instant::now() < until);
+    }
     store
+}
+
+fn store(folder: &tempfile::TempDir, existing: Existing, bytes: &[u8]) -> Store {
+    store_by(Files::Std, folder, existing, bytes)
 }
 
 #[test]
 fn a_file_has_its_name_only_when_it_is_finished() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store(&folder, Existing::Refuse, b"content");
-    assert_eq!(names(&folder), [".file.txt.07070707.wraith"]);
-    let stored = store.finish(&GO).unwrap();
-    assert_eq!(stored.path, folder.path().join("file.txt"));
-    assert_eq!(fs::read(stored.path).unwrap(), b"content");
-    assert_eq!(names(&folder), ["file.txt"]);
+    for files in ways() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store_by(files, &folder, Existing::Refuse, b"content");
+        assert_eq!(names(&folder), [".file.txt.07070707.wraith"]);
+        let stored = store.finish(&GO).unwrap();
+        assert_eq!(stored.path, folder.path().join("file.txt"));
+        assert_eq!(fs::read(stored.path).unwrap(), b"content");
+        assert_eq!(names(&folder), ["file.txt"]);
+    }
 }
 
 #[test]
-fn a_file_that_is_given_up_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    drop(store(&folder, Existing::Refuse, b"content"));
-    assert_eq!(names(&folder), Vec::<String>::new());
+fn a_file_that_is_given_up_leaves_nothing_and_can_be_begun_again_at_once() {
+    for files in ways() {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let mut store = create(&folder, Existing::Refuse, files).unwrap();
+            store.write(vec![1; 1 << 20].into(), 1 << 20, 0).unwrap();
+            drop(store);
+            assert_eq!(names(&folder), Vec::<String>::new());
+        }
+    }
 }
 
 #[test]
@@ -87,11 +109,13 @@ fn rename_takes_the_next_free_name_and_overwrite_the_same() {
 fn what_a_killed_run_left_is_taken_over_and_what_a_running_one_has_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = place(&folder, Existing::Refuse).temporary(&HASH);
-    fs::write(&temporary, b"longer than the new content").unwrap();
-    let first = store(&folder, Existing::Refuse, b"content");
-    let error = Store::create(place(&folder, Existing::Refuse), &HASH).unwrap_err().to_string();
-    assert!(error.starts_with("another `wraith-cli receive` writes"), "{error}");
-    assert_eq!(fs::read(first.finish(&GO).unwrap().path).unwrap(), b"content");
+    for files in ways() {
+        fs::write(&temporary, b"longer than the new content").unwrap();
+        let first = store_by(files, &folder, Existing::Overwrite, b"content");
+        let error = create(&folder, Existing::Overwrite, files).unwrap_err().to_string();
+        assert!(error.starts_with("another `wraith-cli receive` writes"), "{error}");
+        assert_eq!(fs::read(first.finish(&GO).unwrap().path).unwrap(), b"content");
+    }
 }
 
 #[cfg(unix)]
@@ -102,9 +126,9 @@ fn a_link_in_the_place_of_the_temporary_file_is_not_followed() {
     fs::write(&target, b"precious").unwrap();
     let temporary = place(&folder, Existing::Refuse).temporary(&HASH);
     std::os::unix::fs::symlink(&target, &temporary).unwrap();
-    assert!(Store::create(place(&folder, Existing::Refuse), &HASH).is_err());
+    assert!(create(&folder, Existing::Refuse, Files::Std).is_err());
     fs::remove_file(&temporary).unwrap();
     fs::hard_link(&target, &temporary).unwrap();
-    assert!(Store::create(place(&folder, Existing::Refuse), &HASH).is_err());
+    assert!(create(&folder, Existing::Refuse, Files::Std).is_err());
     assert_eq!(fs::read(&target).unwrap(), b"precious");
 }
