@@ -1,7 +1,7 @@
 //! Which driver to use, said aloud; and the command `drivers`.
 
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
-mod uring;
+pub(crate) mod uring;
 
 use std::fmt;
 use std::io;
@@ -29,12 +29,13 @@ pub(crate) enum Choice {
     NotBuilt(&'static str),
 }
 
-/// Why `auto` takes the driver that it takes.
-const AUTO: &str = if DRIVERS.len() > 2 {
-    "the default by measurement, see docs/CHOOSING.md"
-} else {
-    "the only one in this build"
-};
+/// Why `auto` takes the portable driver: what became of the others that it may take.
+fn auto() -> String {
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    return uring::passed_over(wraith_drivers_uring::probe());
+    #[cfg(not(all(feature = "io-uring", target_os = "linux")))]
+    return "the only one that auto may take in this build".to_owned();
+}
 
 /// What `--driver` takes in this build.
 const DRIVERS: &[&str] = &[
@@ -119,7 +120,9 @@ pub(crate) fn with_driver<J: Job>(
         #[cfg(all(feature = "io-uring", target_os = "linux"))]
         Choice::Uring => say_and_run(output, uring::NAME, "asked for", uring::bind(bind)?, job),
         Choice::Auto | Choice::Mio => {
-            let why = if choice == Choice::Auto { AUTO } else { "asked for" };
+            // Nobody else is told.
+            let auto = (choice == Choice::Auto && output.verbose).then(auto);
+            let why = auto.as_deref().unwrap_or("asked for");
             let driver =
                 MioDriver::bind(bind, &Options::default()).map_err(|error| bind_failure(bind, &error))?;
             say_and_run(output, "mio", why, driver, job)

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use wraith_drivers_uring::{BindError, Options, UringDriver};
+use wraith_drivers_uring::{BindError, Options, Refusal, UringDriver};
 
 use super::bind_failure;
 use crate::failure::{Failure, Result, failed};
@@ -16,6 +16,14 @@ pub(super) fn bind(addr: SocketAddr) -> Result<UringDriver> {
 
 pub(super) fn try_bind(addr: SocketAddr) -> std::result::Result<UringDriver, BindError> {
     UringDriver::bind(addr, &Options::default())
+}
+
+/// Why `auto` passes `io_uring` over, of which this is what a trial has given.
+pub(crate) fn passed_over(trial: std::result::Result<(), Refusal>) -> String {
+    match trial {
+        Ok(()) => format!("{NAME} works here and is no faster by measurement, see docs/CHOOSING.md"),
+        Err(refusal) => format!("{NAME} is refused: {refusal}; {}", refusal.remedy()),
+    }
 }
 
 fn failure(addr: SocketAddr, error: &BindError) -> Failure {

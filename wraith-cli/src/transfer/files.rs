@@ -92,29 +92,25 @@ pub(super) enum Files {
 impl Choice {
     /// The way that is taken, said aloud.
     pub(super) fn take(self, output: Output) -> Files {
-        let (files, why) = match self {
-            Self::Auto => (Files::Std, auto(output)),
-            Self::Std => (Files::Std, "asked for".to_owned()),
+        let files = match self {
+            Self::Auto | Self::Std => Files::Std,
             #[cfg(all(feature = "io-uring", target_os = "linux"))]
-            Self::Uring => (Files::Uring, "asked for".to_owned()),
+            Self::Uring => Files::Uring,
         };
-        output.detail(format_args!("files {}: {why}", files.name()));
+        if output.verbose {
+            let why = if self == Self::Auto { auto() } else { "asked for".to_owned() };
+            output.detail(format_args!("files {}: {why}", files.name()));
+        }
         files
     }
 }
 
-/// Why `auto` takes the way that it takes.
-#[cfg(all(feature = "io-uring", target_os = "linux"))]
-fn auto(output: Output) -> String {
-    match output.verbose.then(uring::refusal) {
-        Some(Some(refusal)) => format!("uring is refused: {refusal}"),
-        _ => "uring is no faster by measurement, see docs/CHOOSING.md".to_owned(),
-    }
-}
-
-#[cfg(not(all(feature = "io-uring", target_os = "linux")))]
-fn auto(_: Output) -> String {
-    "the only way in this build".to_owned()
+/// Why `auto` takes the plain way.
+fn auto() -> String {
+    #[cfg(all(feature = "io-uring", target_os = "linux"))]
+    return crate::driver_pick::uring::passed_over(wraith_drivers_uring::file::probe());
+    #[cfg(not(all(feature = "io-uring", target_os = "linux")))]
+    return "the only way in this build".to_owned();
 }
 
 impl Files {
@@ -128,6 +124,10 @@ impl Files {
     }
 
     /// Reads the first `len` bytes of `file`.
+    #[cfg_attr(
+        not(all(feature = "io-uring", target_os = "linux")),
+        expect(clippy::unnecessary_wraps, reason = "only a ring is refused")
+    )]
     pub(super) fn reader(self, file: &Arc<File>, len: u64) -> Result<Box<dyn Blocks>> {
         match self {
             Self::Std => Ok(Box::new(plain::Reader::new(file, len))),
@@ -137,6 +137,10 @@ impl Files {
     }
 
     /// Writes to `file`.
+    #[cfg_attr(
+        not(all(feature = "io-uring", target_os = "linux")),
+        expect(clippy::unnecessary_wraps, reason = "only a ring is refused")
+    )]
     pub(super) fn writer(self, file: &Arc<File>) -> Result<Box<dyn Pieces>> {
         match self {
             Self::Std => Ok(Box::new(plain::Writer::new(file))),

@@ -100,10 +100,25 @@ fn the_list_says_that_it_is_refused_and_why() {
 }
 
 #[test]
-fn a_refusal_is_nothing_to_who_did_not_ask_for_the_driver() {
+fn auto_goes_on_to_the_portable_driver_and_says_why() {
     let arguments = ["bench", "--json", "--verbose", "--duration", "100ms"];
-    let done = run_refused(libc::ENOSYS, &arguments);
+    for (code, refusal) in [
+        (libc::EPERM, "io_uring: not permitted (EPERM); set the sysctl kernel.io_uring_disabled to 0"),
+        (libc::ENOSYS, "io_uring: not there (ENOSYS); use a kernel built with CONFIG_IO_URING"),
+    ] {
+        let done = run_refused(code, &arguments);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        assert!(done.stdout.iter().any(|line| line.contains(r#""driver":"mio""#)), "{:?}", done.stdout);
+        let line = done.stderr.lines().find(|line| line.starts_with("driver mio")).unwrap();
+        assert!(line.contains(&format!(": uring is refused: {refusal}")), "{line}");
+    }
+}
+
+#[test]
+fn auto_says_that_it_passes_a_ring_over_that_works() {
+    let done = crate::support::run(["bench", "--json", "--verbose", "--duration", "100ms"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert!(done.stdout.iter().any(|line| line.contains(r#""driver":"mio""#)), "{:?}", done.stdout);
-    assert!(done.stderr.contains("the default by measurement, see docs/CHOOSING.md"), "{}", done.stderr);
+    let line = done.stderr.lines().find(|line| line.starts_with("driver mio")).unwrap();
+    let why = "uring works here and is no faster by measurement, see docs/CHOOSING.md; bound to";
+    assert!(line.contains(why), "{line}");
 }

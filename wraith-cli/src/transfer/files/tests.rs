@@ -16,9 +16,9 @@ pub(in crate::transfer) fn ways() -> Vec<Files> {
     )]
     let mut ways = vec![Files::Std];
     #[cfg(all(feature = "io-uring", target_os = "linux"))]
-    match uring::refusal() {
-        None => ways.push(Files::Uring),
-        Some(refusal) => cannot_run(&refusal),
+    match wraith_drivers_uring::file::probe() {
+        Ok(()) => ways.push(Files::Uring),
+        Err(refusal) => cannot_run(&refusal.to_string()),
     }
     ways
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use wraith_drivers_uring::Refusal;
-use wraith_drivers_uring::file::{Reader, Writer, probe};
+use wraith_drivers_uring::file::{Reader, Writer};
 
 use super::{BLOCK, Blocks, Pieces};
 use crate::failure::{Failure, Result, failed};
@@ -12,11 +12,6 @@ use crate::failure::{Failure, Result, failed};
 /// Blocks read ahead, and pieces written at the same time.
 const AHEAD: u16 = 8;
 const BEHIND: u16 = 8;
-
-/// What the system refuses, and what to do about it.
-pub(super) fn refusal() -> Option<String> {
-    probe().err().map(|refusal| format!("{refusal}; {}", refusal.remedy()))
-}
 
 pub(super) fn reader(file: &File, len: u64) -> Result<Box<dyn Blocks>> {
     Ok(Box::new(Reader::new(file, len, BLOCK, AHEAD).map_err(failure)?))
