@@ -1,7 +1,7 @@
 //! Parking a thread.
 
 use std::iter::repeat_n;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant as Std};
@@ -19,6 +19,8 @@ use crate::wire::{End, Wire, rest, same};
 
 /// Wakes without a cause that a park may have before it counts as no park.
 const SPURIOUS: usize = 8;
+/// When rounds may end before all are done: each of them has waited for a processor again and again by then.
+const ENOUGH: Duration = Duration::from_secs(20);
 /// Long enough for another thread to be parked, in most runs; no verdict hangs on it.
 const A_WHILE: Duration = Duration::from_millis(20);
 
@@ -233,28 +235,39 @@ pub(super) fn no_wake_up_is_lost<D: Park + Send>(context: &mut Context<D>) -> Ou
         (wire.to_right(), TxMeta { to: wire.left.driver.local_addr(), ..wire.to_right() });
     let Wire { mut left, mut right, guard } = wire;
     // Two threads that wake each other by datagrams; neither has time to fall asleep, or to be asleep, for certain.
+    let (started, over) = (Std::now(), AtomicBool::new(false));
     thread::scope(|scope| {
         let echo = scope.spawn(|| {
-            for _ in 0..rounds {
+            loop {
                 receive_parked(&mut right, 1)?;
+                // Before the answer, which the next round waits for.
+                let last = over.load(Ordering::SeqCst);
                 right.must_commit(&to_left, b"pong")?;
                 right.flush()?;
+                if last {
+                    return Ok(());
+                }
             }
-            Ok(())
         });
-        for _ in 0..rounds {
+        for round in 1..=rounds {
+            let last = round == rounds || started.elapsed() > ENOUGH;
+            over.store(last, Ordering::SeqCst);
             left.must_commit(&to_right, b"ping")?;
             left.flush()?;
             receive_parked(&mut left, 1)?;
+            if last {
+                break;
+            }
         }
         joined(echo.join())
     })?;
     // And by unparks.
+    let started = Std::now();
     let (turn, turns) = mpsc::sync_channel::<()>(0);
     let unparker = left.driver.unparker();
     let other = thread::spawn(move || turns.iter().try_for_each(|()| unparker.unpark()));
     for _ in 0..rounds {
-        if turn.send(()).is_err() {
+        if started.elapsed() > ENOUGH || turn.send(()).is_err() {
             break;
         }
         must_wake(&mut left, Wake::Unparked, "a park that another thread ends")?;
