@@ -37,6 +37,11 @@ impl<D: Driver> Context<D> {
         self.workshop.path_limit(link)
     }
 
+    /// Longest datagram that must cross `link`.
+    pub(crate) fn longest(&self, link: &Link) -> usize {
+        usize::from(link.mtu).min(self.path_limit(link).unwrap_or(usize::MAX))
+    }
+
     /// Two ends of a driver that makes `claim`.
     pub(crate) fn claiming(&self, claim: Claim, link: Link) -> Outcome<Wire<D>> {
         let wire = self.wire(link)?;

@@ -29,7 +29,7 @@ pub(super) fn datagrams_cross_over_ipv6<D: Driver>(context: &mut Context<D>) -> 
     let link = Link { ipv6: true, ..Link::default() };
     let mut wire = context.wire(link)?;
     // Ethernet's 1,500 bytes hold 20 bytes less of payload than over IPv4.
-    let longest = usize::from(link.mtu).min(context.path_limit(&link).unwrap_or(usize::MAX));
+    let longest = context.longest(&link);
     for _ in 0..2 {
         let (from, to) = (wire.left.driver.local_addr(), wire.right.driver.local_addr());
         ensure!(from.is_ipv6() && to.is_ipv6(), "the ends are {from} and {to} on a wire that is to be IPv6");
@@ -48,7 +48,7 @@ pub(super) fn joined_datagrams_are_cut_where_they_were_joined<D: Driver>(
 ) -> Outcome {
     let link = Link::default();
     let mut wire = context.claiming(Claim::Coalescing, link)?;
-    for len in [2, 7, 100, 1200, usize::from(link.mtu)] {
+    for len in [2, 7, 100, 1200, context.longest(&link)] {
         for last in [1, len - 1, len] {
             let datagrams = context.datagrams(std::iter::repeat_n(len, 40).chain([last]));
             wire.batch(&datagrams)?;

@@ -116,11 +116,12 @@ pub(super) fn a_full_queue_lends_nothing_and_recovers<D: Driver>(context: &mut C
     let link = Link { tx_slots: 4, ..Link::default() };
     let mut wire = context.wire(link)?;
     let meta = wire.to_right();
+    let longest = context.longest(&link);
     let mut room = 0;
     for round in 0..3 {
         let mut datagrams = Vec::new();
         while datagrams.len() < ENDLESS {
-            let data = context.datagram(usize::from(link.mtu));
+            let data = context.datagram(longest);
             if !wire.left.commit(&meta, &data) {
                 break;
             }
@@ -129,10 +130,7 @@ pub(super) fn a_full_queue_lends_nothing_and_recovers<D: Driver>(context: &mut C
         let count = datagrams.len();
         ensure!((link.tx_slots..ENDLESS).contains(&count), "{count} datagrams found room before a flush");
         ensure!(round == 0 || count == room, "{count} datagrams find room where there was room for {room}");
-        ensure!(
-            wire.left.driver.tx().reserve(&meta, usize::from(link.mtu)).is_none(),
-            "room in a full queue"
-        );
+        ensure!(wire.left.driver.tx().reserve(&meta, longest).is_none(), "room in a full queue");
         room = count;
         if count <= Link::WINDOW {
             let mut arrivals = Vec::new();
@@ -172,6 +170,7 @@ pub(super) fn order_is_kept<D: Driver>(context: &mut Context<D>) -> Outcome {
 
 pub(super) fn unequal_sizes_stay_apart<D: Driver>(context: &mut Context<D>) -> Outcome {
     let mut wire = context.wire(Link::default())?;
+    let longest = context.longest(&Link::default());
     let patterns: [&[usize]; 8] = [
         &[100, 101, 100],
         &[60, 100],
@@ -180,7 +179,7 @@ pub(super) fn unequal_sizes_stay_apart<D: Driver>(context: &mut Context<D>) -> O
         &[1, 2, 3, 4, 5, 6],
         &[6, 5, 4, 3, 2, 1],
         &[1200, 1200, 1200, 1, 1200, 1200, 2],
-        &[1, 1472, 1, 1472],
+        &[1, longest, 1, longest],
     ];
     for pattern in patterns {
         wire.batch(&context.datagrams(pattern.iter().copied()))?;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
 
 use wraith_drivers_xdp::veth::{self, Side, Veth};
 use wraith_drivers_xdp::{Attach, BindError, Options, XdpDriver};
@@ -11,18 +12,46 @@ use super::{Harness, Link, Pair, Setup};
 /// What IP and UDP take of a packet: over IPv4, and over IPv6.
 const HEADERS: [usize; 2] = [28, 48];
 
+/// Lines that no case uses now, and their MTU. To make and to remove one takes the kernel several rounds of waiting for
+/// all processors.
+static IDLE: Mutex<Vec<(u32, Veth)>> = Mutex::new(Vec::new());
+
+/// A line in use: another case may have it afterwards.
+struct Line(Option<(u32, Veth)>);
+
+impl Line {
+    fn of(mtu: u32) -> io::Result<Self> {
+        let idle = {
+            let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = idle.iter().position(|&(other, _)| other == mtu);
+            at.map(|at| idle.swap_remove(at))
+        };
+        if idle.is_some() {
+            return Ok(Self(idle));
+        }
+        let mut options = veth::Options::default();
+        options.mtu = mtu;
+        Ok(Self(Some((mtu, Veth::new(&options)?))))
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
+    }
+}
+
 /// Two drivers on the two ends of a line of this MTU.
 fn pair(link: &Link, ipv6: bool, mtu: u32, attach: Attach) -> Result<Pair<XdpDriver>, Setup> {
-    let mut options = veth::Options::default();
-    options.mtu = mtu;
-    let hosts = Veth::new(&options).map_err(|error| match error.kind() {
+    let line = Line::of(mtu).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Setup::Unavailable(format!("no hosts of its own: {error}")),
         _ => error.into(),
     })?;
     let slots = link.tx_slots as u32;
+    let Some((_, hosts)) = &line.0 else { return Err(Setup::Failed("no line".into())) };
     let left = bind(hosts.left(), ipv6, attach, slots)?;
     let right = bind(hosts.right(), ipv6, attach, slots)?;
-    Ok(Pair { left, right, guard: Box::new(hosts) })
+    Ok(Pair { left, right, guard: Box::new(line) })
 }
 
 fn bind(side: &Side, ipv6: bool, attach: Attach, slots: u32) -> Result<XdpDriver, Setup> {
