@@ -6,6 +6,8 @@
 //!
 //! It needs Linux 6.1 and no privileges. [`UringDriver::bind`] tries what it needs and says what was refused and
 //! what to do about it ([`Refusal`]).
+//!
+//! Files have rings of their own: [`mod@file`].
 
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]

@@ -12,6 +12,9 @@ use crate::refusal::{Refusal, Step};
 pub use reader::Reader;
 pub use writer::Writer;
 
+/// Most operations of a file at the same time.
+const MAX_DEPTH: u16 = 1024;
+
 /// Tries what [`Reader`] and [`Writer`] need of `io_uring`.
 ///
 /// # Errors

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 
+use super::MAX_DEPTH;
 use super::ring::{Ring, Way};
 use crate::refusal::Refusal;
 
@@ -16,6 +17,8 @@ pub struct Reader {
     block: usize,
     /// Blocks that are on their way or there, in the order of the file, without gaps: where they begin, and their places.
     ahead: VecDeque<(u64, usize)>,
+    /// Where the next one to be ahead begins.
+    next: u64,
     /// The end of the last block that was not ahead, and how many before it were neither, in a row.
     missed: (u64, usize),
     depth: usize,
@@ -24,17 +27,26 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads the first `len` bytes of `file` in blocks of `block` bytes, up to `depth` of them ahead.
+    /// Reads the first `len` bytes of `file` in blocks of `block` bytes, up to `depth` of them (1 to 1,024) ahead.
     ///
     /// # Errors
     /// What the system refused of `io_uring`, and why.
     pub fn new(file: &File, len: u64, block: usize, depth: u16) -> Result<Self, Refusal> {
-        let depth = depth.max(1);
+        let depth = depth.clamp(1, MAX_DEPTH);
         // One place more, for a block that is not ahead.
-        let ring = Ring::new(file, depth.saturating_add(1))?;
+        let ring = Ring::new(file, depth + 1)?;
         let spare = (0..depth).map(|_| Vec::new()).collect();
         let depth = depth.into();
-        Ok(Self { ring, len, block, ahead: VecDeque::with_capacity(depth), missed: (0, 0), depth, spare })
+        Ok(Self {
+            ring,
+            len,
+            block,
+            ahead: VecDeque::with_capacity(depth),
+            next: 0,
+            missed: (0, 0),
+            depth,
+            spare,
+        })
     }
 
     /// The block that begins at `offset`, a multiple of the block's size, whole or up to the end of the file. Takes a buffer
@@ -43,63 +55,53 @@ impl Reader {
     /// # Errors
     /// The block cannot be read: [`io::ErrorKind::UnexpectedEof`] if the file has become shorter. The buffer is gone.
     pub fn read(&mut self, buffer: Vec<u8>, offset: u64) -> io::Result<Vec<u8>> {
-        let filled = if self.ahead.iter().any(|(start, _)| *start == offset) {
-            self.spare.push(buffer);
-            self.take_ahead(offset)
-        } else {
-            self.read_apart(buffer, offset)
-        };
-        self.go_ahead()?;
-        filled
-    }
-
-    /// Takes a block that is ahead; those before it are passed over.
-    fn take_ahead(&mut self, offset: u64) -> io::Result<Vec<u8>> {
-        while let Some((start, place)) = self.ahead.pop_front() {
-            let filled = self.end(place);
-            if start == offset {
-                return filled;
+        let at = self.ahead.iter().position(|(start, _)| *start == offset);
+        let place = match at.and_then(|at| self.ahead.remove(at)) {
+            Some((_, place)) => {
+                self.spare.push(buffer);
+                self.pass_over(at.unwrap_or(0));
+                place
             }
-            self.keep(filled);
-        }
-        Err(io::ErrorKind::NotFound.into())
+            None => self.begin_apart(buffer, offset)?,
+        };
+        self.begin_ahead();
+        self.ring.submit()?;
+        self.end(place)
     }
 
-    /// Reads a block that is not ahead. What is ahead stays: the network asks again for what it has lost. Many blocks in a
-    /// row are no loss, and what is ahead moves behind them.
-    fn read_apart(&mut self, buffer: Vec<u8>, offset: u64) -> io::Result<Vec<u8>> {
+    /// Drops the first `count` blocks that are ahead.
+    fn pass_over(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some((_, place)) = self.ahead.pop_front() else { return };
+            let buffer = self.end(place).unwrap_or_default();
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Begins to read a block that is not ahead. What is ahead stays: the network asks again for what it has lost. Many
+    /// blocks in a row are no loss, and what is ahead moves behind them.
+    fn begin_apart(&mut self, buffer: Vec<u8>, offset: u64) -> io::Result<usize> {
         let end = offset.saturating_add(self.block as u64);
         let row = if self.missed.0 == offset { self.missed.1 + 1 } else { 0 };
         self.missed = (end, row);
         if row >= self.depth {
-            while let Some((_, place)) = self.ahead.pop_front() {
-                let filled = self.end(place);
-                self.keep(filled);
-            }
+            self.pass_over(self.ahead.len());
         }
-        let place = self.begin(buffer, offset);
         if self.ahead.is_empty() {
-            self.begin_ahead(end);
+            self.next = end;
         }
-        place.map_or(Err(io::ErrorKind::NotFound.into()), |place| self.end(place))
+        // There is a place: one more than blocks can be ahead.
+        self.begin(buffer, offset).ok_or_else(|| io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Begins to read what follows the blocks that are ahead.
-    fn go_ahead(&mut self) -> io::Result<()> {
-        if let Some((last, _)) = self.ahead.back() {
-            self.begin_ahead(last + self.block as u64);
-        }
-        self.ring.submit()
-    }
-
-    /// Begins to read the blocks from `start` on, as many as there are buffers.
-    fn begin_ahead(&mut self, mut start: u64) {
-        while start < self.len
+    /// Begins to read what follows, as many blocks as there are buffers.
+    fn begin_ahead(&mut self) {
+        while self.next < self.len
             && let Some(buffer) = self.spare.pop()
+            && let Some(place) = self.begin(buffer, self.next)
         {
-            let Some(place) = self.begin(buffer, start) else { return };
-            self.ahead.push_back((start, place));
-            start += self.block as u64;
+            self.ahead.push_back((self.next, place));
+            self.next += self.block as u64;
         }
     }
 
@@ -119,10 +121,5 @@ impl Reader {
             }
             self.ring.wait()?;
         }
-    }
-
-    /// Keeps the buffer of a block that nobody wants.
-    fn keep(&mut self, filled: io::Result<Vec<u8>>) {
-        self.spare.push(filled.unwrap_or_default());
     }
 }

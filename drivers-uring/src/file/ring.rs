@@ -31,8 +31,7 @@ pub(super) enum Way {
     Out,
 }
 
-/// Bytes `done..end` of `buffer`, which still have to move.
-#[derive(Debug)]
+/// Bytes `done..end` of `buffer`, which still have to move. Nothing looks at them meanwhile, not even `Debug`.
 struct Operation {
     way: Way,
     buffer: Vec<u8>,
@@ -44,7 +43,6 @@ struct Operation {
     patient: bool,
 }
 
-#[derive(Debug)]
 enum Place {
     Free,
     Running(Operation),

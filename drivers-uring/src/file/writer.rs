@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 
+use super::MAX_DEPTH;
 use super::ring::{Ring, Way};
 use crate::refusal::Refusal;
 
@@ -25,12 +26,12 @@ struct Job {
 }
 
 impl Writer {
-    /// Writes to `file`, up to `depth` buffers at the same time.
+    /// Writes to `file`, up to `depth` buffers (1 to 1,024) at the same time.
     ///
     /// # Errors
     /// What the system refused of `io_uring`, and why.
     pub fn new(file: &File, depth: u16) -> Result<Self, Refusal> {
-        let depth = depth.max(1);
+        let depth = depth.clamp(1, MAX_DEPTH);
         let ring = Ring::new(file, depth)?;
         Ok(Self { ring, waiting: VecDeque::new(), running: VecDeque::with_capacity(depth.into()) })
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
-use crate::support::{Done, Running};
+use crate::support::{Done, Folder, Running, program};
 
 /// The error number that the child has to answer itself, and the arguments of the program.
 const CODE: &str = "WRAITH_CLI_REFUSE";
@@ -72,6 +72,26 @@ fn files_through_the_ring_that_were_asked_for_fail_with_the_cause_and_the_remedy
         "cannot use io_uring for files: io_uring: not permitted (EPERM); set the sysctl kernel.io_uring_disabled to 0 \
          and let the container's seccomp filter pass io_uring, or use --files std"
     );
+    let folder = Folder::new("refused-files");
+    let sender = Running::start(&mut program([
+        "send",
+        "--json",
+        "--bind",
+        "127.0.0.1:0",
+        env!("CARGO_BIN_EXE_wraith-cli"),
+    ]));
+    let ticket = sender.event("ticket")["ticket"].as_str().unwrap().to_owned();
+    let target = folder.path("");
+    let done = run_refused(
+        libc::ENOMEM,
+        &["receive", &ticket, "-q", "--files", "uring", "-o", target.to_str().unwrap()],
+    );
+    assert_eq!(
+        done.error(1),
+        "cannot use io_uring for files: io_uring: too little memory may be locked (ENOMEM); raise the limit on locked \
+         memory: ulimit -l, LimitMEMLOCK, or use --files std"
+    );
+    assert_eq!(std::fs::read_dir(target).unwrap().count(), 0, "nothing stays");
 }
 
 #[test]
