@@ -73,7 +73,10 @@ impl Refusal {
                  setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM"
             }
             Reason::Absent => "use a kernel built with CONFIG_XDP_SOCKETS and CONFIG_BPF_SYSCALL",
-            Reason::Memory => "raise the limit on locked memory: ulimit -l, LimitMEMLOCK",
+            Reason::Memory => {
+                "raise the limit on locked memory (ulimit -l, LimitMEMLOCK), or lift it for the program: \
+                 setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep PROGRAM"
+            }
             Reason::Unsupported => "allow copies and the generic mode, or choose another device",
             Reason::Busy => {
                 "end the program that holds the queue or the device's filter: ip link show lists it"

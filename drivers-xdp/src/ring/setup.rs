@@ -17,7 +17,7 @@ use crate::refusal::{Reason, Refusal, Step};
 /// `XDP_USE_SG` (`linux/if_xdp.h`): packets may lie in several chunks.
 const USE_SEVERAL_CHUNKS: u16 = 1 << 4;
 /// A queue whose last socket was closed is given back by a task of the kernel, after up to 50 ms as measured: so long it
-/// is busy.
+/// is busy, and its memory counts against the limit on locked memory.
 const BUSY_FOR: Duration = Duration::from_millis(500);
 const BUSY_STEP: Duration = Duration::from_millis(1);
 
@@ -59,7 +59,7 @@ impl Setup {
     }
 }
 
-/// Opens a socket on a queue, with its fill ring full, and waits for a queue that has just been given up.
+/// Opens a socket on a queue, with its fill ring full, and waits for a queue and for memory that have just been given up.
 ///
 /// # Errors
 /// The step that was refused.
@@ -67,9 +67,10 @@ pub(crate) fn open(setup: &Setup) -> Result<(Transmit, Receive), Refusal> {
     let give_up = Instant::now() + BUSY_FOR;
     loop {
         match try_open(setup) {
-            Err(Refusal { step: Step::Bind, reason: Reason::Busy }) if Instant::now() < give_up => {
-                thread::sleep(BUSY_STEP);
-            }
+            Err(
+                Refusal { step: Step::Bind, reason: Reason::Busy }
+                | Refusal { step: Step::Memory, reason: Reason::Memory },
+            ) if Instant::now() < give_up => thread::sleep(BUSY_STEP),
             result => return result,
         }
     }
