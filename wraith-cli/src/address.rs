@@ -91,14 +91,15 @@ pub(crate) fn any(ipv6: bool) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// Where a socket bound to `local` can be reached, the most useful first, loopback last.
-pub(crate) fn reachable(local: SocketAddr) -> Vec<SocketAddr> {
+/// Where a socket bound to `local` can be reached, on one interface or on all; the most useful first, loopback last.
+pub(crate) fn reachable(local: SocketAddr, interface: Option<&str>) -> Vec<SocketAddr> {
     if !local.ip().is_unspecified() {
         return vec![local];
     }
-    let mut ips = interface_ips();
-    ips.push(Ipv4Addr::LOCALHOST.into());
-    ips.push(Ipv6Addr::LOCALHOST.into());
+    let mut ips = interface_ips(interface);
+    if interface.is_none() {
+        ips.extend([IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()]);
+    }
     ips.retain(|ip| local.is_ipv6() || ip.is_ipv4());
     let mut seen = Vec::with_capacity(ips.len());
     for ip in ips {
@@ -110,15 +111,16 @@ pub(crate) fn reachable(local: SocketAddr) -> Vec<SocketAddr> {
     seen.into_iter().map(|ip| SocketAddr::new(ip, local.port())).collect()
 }
 
-/// Addresses of interfaces that are up. Link-local ones are left out: they mean nothing without an interface.
+/// Addresses of interfaces that are up, or of this one. Link-local ones are left out: they mean nothing without an interface.
 #[cfg(unix)]
-fn interface_ips() -> Vec<IpAddr> {
+fn interface_ips(only: Option<&str>) -> Vec<IpAddr> {
     use nix::ifaddrs::getifaddrs;
     use nix::net::if_::InterfaceFlags;
 
     let Ok(interfaces) = getifaddrs() else { return Vec::new() };
     interfaces
         .filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP))
+        .filter(|interface| only.is_none_or(|name| interface.interface_name == name))
         .filter_map(|interface| interface.address.and_then(ip_of))
         .filter(|ip| match ip {
             IpAddr::V4(ip) => !ip.is_link_local(),
@@ -136,7 +138,7 @@ pub(crate) fn ip_of(address: nix::sys::socket::SockaddrStorage) -> Option<IpAddr
 
 /// Addresses that the system would send from to hosts far away; nothing is sent.
 #[cfg(not(unix))]
-fn interface_ips() -> Vec<IpAddr> {
+fn interface_ips(_: Option<&str>) -> Vec<IpAddr> {
     // Documentation prefixes (RFC 5737, RFC 3849) go by the default route.
     let far = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
     let ask = |(bind, far)| {
@@ -213,10 +215,10 @@ mod tests {
 
     #[test]
     fn a_socket_on_every_address_is_reachable_at_each_and_loopback_comes_last() {
-        let all = reachable(addr("[::]:9"));
+        let all = reachable(addr("[::]:9"), None);
         assert_eq!(all.last(), Some(&addr("[::1]:9")));
         assert!(all.contains(&addr("127.0.0.1:9")));
-        assert!(reachable(addr("0.0.0.0:9")).iter().all(SocketAddr::is_ipv4));
-        assert_eq!(reachable(addr("127.0.0.1:9")), [addr("127.0.0.1:9")]);
+        assert!(reachable(addr("0.0.0.0:9"), None).iter().all(SocketAddr::is_ipv4));
+        assert_eq!(reachable(addr("127.0.0.1:9"), None), [addr("127.0.0.1:9")]);
     }
 }

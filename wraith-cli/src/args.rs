@@ -9,6 +9,7 @@ use wraith_proto::PeerId;
 
 use crate::address::{Target, parse_bind};
 use crate::cipher::Offer;
+use crate::device;
 use crate::driver_pick::{self, Choice};
 use crate::duration;
 use crate::output::Output;
@@ -44,6 +45,8 @@ pub(crate) struct Common {
         hide_default_value = true
     )]
     pub(crate) driver: Choice,
+    #[command(flatten)]
+    pub(crate) device: device::Device,
     /// Cipher suite: auto, aes-256-gcm, xchacha20-poly1305
     #[arg(
         long,
@@ -147,6 +150,8 @@ pub(crate) struct Bench {
     /// Measure a reliable stream, too
     #[arg(long)]
     pub(crate) stream: bool,
+    #[command(flatten)]
+    pub(crate) line: device::Line,
 }
 
 #[derive(Args, Debug)]
@@ -204,6 +209,8 @@ pub(crate) struct Demo {
     /// How files are read and written
     #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
     pub(crate) files: files::Choice,
+    #[command(flatten)]
+    pub(crate) line: device::Line,
 }
 
 fn parse_peer(text: &str) -> Result<PeerId, String> {
@@ -220,8 +227,9 @@ mod tests {
     fn the_declaration_is_consistent_and_the_help_fits_one_screen() {
         let mut command = Cli::command();
         command.clone().debug_assert();
-        // Two lines are for the options of traces.
-        let screen = if cfg!(feature = "trace") { 32 } else { 30 };
+        // Two lines are for the options of traces, and two for those of devices.
+        let mut screen = if cfg!(feature = "trace") { 32 } else { 30 };
+        screen += if cfg!(feature = "af-xdp") { 2 } else { 0 };
         assert!(command.render_help().to_string().lines().count() <= screen);
         for name in ["keygen", "id", "listen", "ping", "bench", "send", "receive", "demo", "drivers"] {
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

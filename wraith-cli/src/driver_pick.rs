@@ -2,6 +2,8 @@
 
 #[cfg(all(feature = "io-uring", target_os = "linux"))]
 pub(crate) mod uring;
+#[cfg(all(feature = "af-xdp", target_os = "linux"))]
+mod xdp;
 
 use std::fmt;
 use std::io;
@@ -12,6 +14,7 @@ use serde::Serialize;
 use wraith_drivers::{Caps, Driver, Mode, Park};
 use wraith_drivers_mio::{MioDriver, Options};
 
+use crate::device::Host;
 use crate::failure::{Failure, Result, failed};
 use crate::output::Output;
 
@@ -25,7 +28,14 @@ pub(crate) enum Choice {
     /// A socket behind an `io_uring`.
     #[cfg(all(feature = "io-uring", target_os = "linux"))]
     Uring,
+    /// The rings of a network device.
+    #[cfg(all(feature = "af-xdp", target_os = "linux"))]
+    Xdp,
     /// A driver of WRAITH that this build does not have.
+    #[cfg_attr(
+        all(not(test), feature = "af-xdp", feature = "io-uring", target_os = "linux"),
+        expect(dead_code, reason = "this build has all of them")
+    )]
     NotBuilt(&'static str),
 }
 
@@ -43,6 +53,8 @@ const DRIVERS: &[&str] = &[
     "mio",
     #[cfg(all(feature = "io-uring", target_os = "linux"))]
     uring::NAME,
+    #[cfg(all(feature = "af-xdp", target_os = "linux"))]
+    xdp::NAME,
 ];
 
 /// What the help says about `--driver`.
@@ -57,6 +69,8 @@ impl fmt::Display for Choice {
             Self::Mio => "mio",
             #[cfg(all(feature = "io-uring", target_os = "linux"))]
             Self::Uring => uring::NAME,
+            #[cfg(all(feature = "af-xdp", target_os = "linux"))]
+            Self::Xdp => xdp::NAME,
             Self::NotBuilt(name) => name,
         })
     }
@@ -73,6 +87,9 @@ impl FromStr for Choice {
             uring::NAME => Ok(Self::Uring),
             #[cfg(not(all(feature = "io-uring", target_os = "linux")))]
             "uring" => Ok(Self::NotBuilt("uring")),
+            #[cfg(all(feature = "af-xdp", target_os = "linux"))]
+            xdp::NAME => Ok(Self::Xdp),
+            #[cfg(not(all(feature = "af-xdp", target_os = "linux")))]
             "xdp" => Ok(Self::NotBuilt("xdp")),
             _ => Err(format!("the drivers are {}", DRIVERS.join(", "))),
         }
@@ -106,25 +123,29 @@ pub(crate) trait Job {
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<Self::Output>;
 }
 
-/// Binds the chosen driver to `bind` and does the job with it.
+/// Binds the chosen driver to `bind` on `host` and does the job with it.
 pub(crate) fn with_driver<J: Job>(
     output: Output,
     choice: Choice,
+    host: &Host,
     bind: SocketAddr,
     job: J,
 ) -> Result<J::Output> {
     match choice {
-        Choice::NotBuilt(name) => {
-            Err(failed(format!("the driver {name} is not part of this build: use --driver mio")))
-        }
+        Choice::NotBuilt(name) => Err(not_built(name)),
         #[cfg(all(feature = "io-uring", target_os = "linux"))]
-        Choice::Uring => say_and_run(output, uring::NAME, "asked for", uring::bind(bind)?, job),
+        Choice::Uring => {
+            say_and_run(output, uring::NAME, "asked for", host.run(move || uring::bind(bind))?, job)
+        }
+        #[cfg(all(feature = "af-xdp", target_os = "linux"))]
+        Choice::Xdp => say_and_run(output, xdp::NAME, "asked for", xdp::bind(host, bind)?, job),
         Choice::Auto | Choice::Mio => {
             // Nobody else is told.
             let auto = (choice == Choice::Auto && output.verbose).then(auto);
             let why = auto.as_deref().unwrap_or("asked for");
-            let driver =
-                MioDriver::bind(bind, &Options::default()).map_err(|error| bind_failure(bind, &error))?;
+            let driver = host
+                .run(move || MioDriver::bind(bind, &Options::default()))
+                .map_err(|error| bind_failure(bind, &error))?;
             say_and_run(output, "mio", why, driver, job)
         }
     }
@@ -168,6 +189,16 @@ fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
+fn not_built(name: &str) -> Failure {
+    let feature = if name == "xdp" { "af-xdp" } else { "io-uring" };
+    let remedy = if cfg!(target_os = "linux") {
+        format!("install it with `cargo install --path wraith-cli --features {feature}`, or use --driver mio")
+    } else {
+        "it is for Linux alone, use --driver mio".to_owned()
+    };
+    failed(format!("the driver {name} is not part of this build: {remedy}"))
+}
+
 fn bind_failure(addr: SocketAddr, error: &io::Error) -> Failure {
     let remedy = match error.kind() {
         io::ErrorKind::AddrInUse => "another program uses it: choose another port with --bind",
@@ -195,13 +226,13 @@ struct DriverRow {
     dont_fragment: Option<bool>,
 }
 
-/// `drivers`: what each driver of this build can do here.
-pub(crate) fn list(output: Output) {
+/// `drivers`: what each driver of this build can do here, and on the device of `host` if it has one.
+pub(crate) fn list(output: Output, host: &Host) {
     let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     if !output.json {
         output.result(&(), format_args!("{:8} {:10} {:16} details", "driver", "available", "mode"));
     }
-    let mio = match MioDriver::bind(loopback, &Options::default()) {
+    let mio = match host.run(move || MioDriver::bind(loopback, &Options::default())) {
         Ok(driver) => available("mio", &driver.caps()),
         Err(error) => unavailable("mio", error.to_string()),
     };
@@ -212,6 +243,11 @@ pub(crate) fn list(output: Output) {
             Ok(driver) => available(uring::NAME, &driver.caps()),
             Err(error) => unavailable(uring::NAME, error.to_string()),
         };
+        output.result(&row, row.text());
+    }
+    #[cfg(all(feature = "af-xdp", target_os = "linux"))]
+    {
+        let row = xdp::row(host);
         output.result(&row, row.text());
     }
 }
@@ -275,9 +311,12 @@ mod tests {
                 Err(failed("ran"))
             }
         }
-        let choice: Choice = "xdp".parse().unwrap();
-        let result = with_driver(Output::SILENT, choice, "127.0.0.1:0".parse().unwrap(), Never);
-        assert_eq!(result, Err(failed("the driver xdp is not part of this build: use --driver mio")));
+        let (here, bind) = (Host::default(), "127.0.0.1:0".parse().unwrap());
+        let result = with_driver(Output::SILENT, Choice::NotBuilt("xdp"), &here, bind, Never);
+        let Err(Failure::Failed(message)) = result else { panic!("{result:?}") };
+        assert!(message.starts_with("the driver xdp is not part of this build: "), "{message}");
+        let on_linux = message.contains("`cargo install --path wraith-cli --features af-xdp`");
+        assert!(on_linux == cfg!(target_os = "linux") && message.ends_with("use --driver mio"), "{message}");
         assert!("quick".parse::<Choice>().is_err());
     }
 

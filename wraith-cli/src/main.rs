@@ -7,6 +7,8 @@ mod args;
 mod bench;
 mod cipher;
 mod cpu;
+#[cfg_attr(not(all(feature = "af-xdp", target_os = "linux")), path = "no_device.rs")]
+mod device;
 mod dial;
 mod drive;
 mod driver_pick;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
 
 fn run(common: &Common, command: Command) -> Result<()> {
     let output = common.output();
+    common.device.check(common.driver, &command)?;
     common.trace.open(&command)?;
     match command {
         Command::Keygen(args) => {
@@ -57,7 +60,7 @@ fn run(common: &Common, command: Command) -> Result<()> {
         Command::Receive(args) => transfer::receive(common, &args, Stop::on_ctrl_c()?),
         Command::Demo(args) => transfer::demo(common, &args, &Stop::on_ctrl_c()?),
         Command::Drivers => {
-            driver_pick::list(output);
+            driver_pick::list(output, &common.device.host());
             Ok(())
         }
     }

@@ -55,7 +55,8 @@ pub(crate) fn run(common: &Common, args: &args::Ping, stop: &Stop) -> Result<()>
     let output = common.output();
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = args.target.bind_addr(common.bind)?;
-    with_driver(output, common.driver, bind, PingJob { output, identity, offer: common.suite, args, stop })
+    let job = PingJob { output, identity, offer: common.suite, args, stop };
+    with_driver(output, common.driver, &common.device.host(), bind, job)
 }
 
 struct PingJob<'a> {

@@ -12,6 +12,7 @@ use wraith_proto::{Ecn, Instant, TxMeta, TxQueue, Via};
 
 use super::row::Run;
 use crate::cpu;
+use crate::device::End;
 use crate::driver_pick::{Choice, Job, Picked, with_driver};
 use crate::failure::{Result, failed};
 use crate::output::Output;
@@ -33,7 +34,7 @@ type Wake = Box<dyn Fn() + Send>;
 /// Sends datagrams of `packet_size` bytes for `duration` to another thread and counts them there.
 pub(super) fn run(
     choice: Choice,
-    local: SocketAddr,
+    [there, here]: &[End; 2],
     packet_size: u16,
     duration: Duration,
     stop: &Stop,
@@ -42,12 +43,13 @@ pub(super) fn run(
     thread::scope(|scope| {
         let (ready, receiver_ready) = mpsc::channel();
         let receive = ReceiveJob { sent: &sent, ready };
-        let receiver = scope.spawn(move || with_driver(Output::SILENT, choice, local, receive));
+        let receiver =
+            scope.spawn(move || with_driver(Output::SILENT, choice, &there.host, there.addr, receive));
         let Ok((to, wake)) = receiver_ready.recv() else {
             return receiver.join().unwrap_or_else(|_| Err(failed("the receiver of the bare row failed")));
         };
         let send = SendJob { to, packet_size, duration, stop };
-        let sender = with_driver(Output::SILENT, choice, local, send);
+        let sender = with_driver(Output::SILENT, choice, &here.host, here.addr, send);
         sent.store(sender.as_ref().map_or(0, |sender| sender.packets), Ordering::SeqCst);
         wake();
         let received =

@@ -16,6 +16,7 @@ use wraith_proto::{Identity, PeerId};
 use crate::address::Target;
 use crate::args::{self, Common};
 use crate::cipher::{self, Offer};
+use crate::device::End;
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, with_driver};
 use crate::failure::{Failure, Result, failed};
@@ -59,8 +60,8 @@ pub(crate) fn run(common: &Common, args: &args::Bench, stop: &Stop) -> Result<()
     match args.connect {
         Some(target) => {
             common.output().note("the bare socket is measured only within one machine");
-            let bind = target.bind_addr(common.bind)?;
-            Bench { common, args, stop, identity, target, bind, bare: None }.run()
+            let here = End { host: common.device.host(), addr: target.bind_addr(common.bind)? };
+            Bench { common, args, stop, identity, target, here, bare: None }.run()
         }
         None => within(common, args, stop, identity),
     }
@@ -68,19 +69,30 @@ pub(crate) fn run(common: &Common, args: &args::Bench, stop: &Stop) -> Result<()
 
 /// Measures between two threads of this process.
 fn within(common: &Common, args: &args::Bench, stop: &Stop, identity: Identity) -> Result<()> {
-    let local = local_addr(common.bind);
+    let [there, here] = ends(common, args)?;
+    // Of its own where there are devices: the receiver of the sessions has one of the others all the time.
+    let bare = ends(common, args)?.map(End::with_any_port);
     let done = Stop::default();
     let (ready, server_ready) = mpsc::channel();
     let serve = ServeJob { ready, done: done.clone() };
     let (output, choice) = (common.output(), common.driver);
-    let server = thread::spawn(move || with_driver(output, choice, local, serve));
+    let server = thread::spawn(move || with_driver(output, choice, &there.host, there.addr, serve));
     let join = || server.join().unwrap_or_else(|_| Err(failed("the receiver failed")));
     let Ok((id, addr)) = server_ready.recv() else { return join() };
     let target = Target { id, addr };
-    let bind = SocketAddr::new(local.ip(), 0);
-    let result = Bench { common, args, stop, identity, target, bind, bare: Some(bind) }.run();
+    let here = here.with_any_port();
+    let result = Bench { common, args, stop, identity, target, here, bare: Some(bare) }.run();
     done.want();
     result.and(join())
+}
+
+/// The receiving end and the sending one: on virtual devices, or on loopback.
+fn ends(common: &Common, args: &args::Bench) -> Result<[End; 2]> {
+    if let Some(ends) = args.line.ends(common)? {
+        return Ok(ends);
+    }
+    let end = End { host: common.device.host(), addr: local_addr(common.bind) };
+    Ok([end.clone(), end])
 }
 
 /// The local address of both ends: loopback, or what `--bind` says.
@@ -121,9 +133,9 @@ struct Bench<'a> {
     stop: &'a Stop,
     identity: Identity,
     target: Target,
-    bind: SocketAddr,
-    /// The local address of the bare row.
-    bare: Option<SocketAddr>,
+    here: End,
+    /// The ends of the bare row: the receiving one first.
+    bare: Option<[End; 2]>,
 }
 
 impl Bench<'_> {
@@ -140,9 +152,9 @@ impl Bench<'_> {
             for (&kind, sum) in kinds.iter().zip(&mut sums) {
                 sum.add(&self.load(kind, slice)?);
             }
-            if let Some(addr) = self.bare {
+            if let Some(ends) = &self.bare {
                 let duration = self.args.duration.min(SLICE);
-                let run = bare::run(self.common.driver, addr, self.args.packet_size, duration, self.stop)?;
+                let run = bare::run(self.common.driver, ends, self.args.packet_size, duration, self.stop)?;
                 bare.get_or_insert_default().add(&run);
             }
             if self.stop.is_wanted() {
@@ -158,7 +170,7 @@ impl Bench<'_> {
         let packet_size = self.args.packet_size;
         let (target, identity, offer) = (self.target, self.identity.clone(), self.common.suite);
         let job = LoadJob { target, kind, packet_size, duration, identity, offer, stop: self.stop };
-        with_driver(self.common.output(), self.common.driver, self.bind, job)
+        with_driver(self.common.output(), self.common.driver, &self.here.host, self.here.addr, job)
     }
 
     fn print(&self, kinds: &[Kind], sums: &[Run], bare: Option<&Run>) {

@@ -64,8 +64,9 @@ pub(crate) fn run(common: &Common, stop: &Stop) -> Result<()> {
     let output = common.output();
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
-    let job = ListenJob { output, identity, offer: common.suite, stop };
-    with_driver(output, common.driver, bind, job)?;
+    let host = common.device.host();
+    let job = ListenJob { output, identity, offer: common.suite, interface: host.interface(), stop };
+    with_driver(output, common.driver, &host, bind, job)?;
     // Nothing else ends a listener.
     Err(Failure::Interrupted)
 }
@@ -74,6 +75,8 @@ struct ListenJob<'a> {
     output: Output,
     identity: Identity,
     offer: Offer,
+    /// The device that it listens on, if it is one alone.
+    interface: Option<&'a str>,
     stop: &'a Stop,
 }
 
@@ -84,7 +87,7 @@ impl Job for ListenJob<'_> {
         let peer = self.identity.peer_id().to_string();
         let local = driver.local_addr();
         let mut runner = listener(driver, self.identity, self.offer, self.output)?;
-        let addresses: Vec<_> = reachable(local).iter().map(ToString::to_string).collect();
+        let addresses: Vec<_> = reachable(local, self.interface).iter().map(ToString::to_string).collect();
         let mut text = format!("listening on {local} as {peer}; to reach it, use one of");
         for address in &addresses {
             let _ = write!(text, "\n  {peer}@{address}");

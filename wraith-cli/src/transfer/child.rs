@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use wraith_drivers::Unpark;
 
+use crate::device::Host;
 use crate::failure::{Result, failed};
 
 /// Which of the two processes.
@@ -36,8 +37,9 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts this program with `args`; its lines go to `news`.
+    /// Starts this program on `host` with `args`; its lines go to `news`.
     pub(super) fn start<S: AsRef<OsStr>>(
+        host: &Host,
         end: End,
         args: impl IntoIterator<Item = S>,
         news: Sender<News>,
@@ -46,13 +48,9 @@ impl Process {
             failed(format!("cannot start this program again: {error}; install it anew"))
         };
         let program = std::env::current_exe().map_err(fail)?;
-        let mut child = Command::new(program)
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(fail)?;
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = host.run(move || command.spawn()).map_err(fail)?;
         let stdout = child.stdout.take();
         std::thread::spawn(move || {
             let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());

@@ -19,6 +19,7 @@ use super::source::shown;
 use super::{files, hashing, hex};
 use crate::args::{self, Common};
 use crate::cipher;
+use crate::device;
 use crate::failure::{Failure, Result, failed};
 use crate::identity;
 use crate::output::{self, Output};
@@ -53,6 +54,7 @@ struct Done<'a> {
 /// Makes a file, has it sent and received, and compares.
 pub(crate) fn run(common: &Common, args: &args::Demo, stop: &Stop) -> Result<()> {
     let output = common.output();
+    let ends = args.line.ends(common)?;
     let (sender, news) = mpsc::channel();
     stop.wakes(Bell(sender.clone()));
     let parent = args.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -62,7 +64,7 @@ pub(crate) fn run(common: &Common, args: &args::Demo, stop: &Stop) -> Result<()>
     let target = folder.path.join("received");
     fs::create_dir(&target).map_err(|error| cannot("make", &target, &error))?;
     let files = args.files;
-    let mut demo = Demo { common, files, output, source, target, sender, news, early: Vec::new() };
+    let mut demo = Demo { common, ends, files, output, source, target, sender, news, early: Vec::new() };
     let outcome = demo.transfer()?;
     let verified = compare(&outcome.hash, [&demo.source, &outcome.path], stop)?;
     if !verified {
@@ -80,6 +82,8 @@ pub(crate) fn run(common: &Common, args: &args::Demo, stop: &Stop) -> Result<()>
 
 struct Demo<'a> {
     common: &'a Common,
+    /// The hosts of the sender and the receiver, if they are not this machine.
+    ends: Option<[device::End; 2]>,
     files: files::Choice,
     output: Output,
     source: PathBuf,
@@ -108,7 +112,11 @@ struct Outcome {
 
 impl Demo<'_> {
     fn transfer(&mut self) -> Result<Outcome> {
-        let bind = self.common.bind.map_or_else(|| "127.0.0.1:0".to_owned(), |bind| bind.to_string());
+        let bind = match (&self.ends, self.common.bind) {
+            (Some([sender, _]), _) => sender.addr.to_string(),
+            (None, Some(bind)) => bind.to_string(),
+            (None, None) => "127.0.0.1:0".to_owned(),
+        };
         let source = self.source.clone().into_os_string();
         let args = ["send".into(), "--bind".into(), bind.into(), source];
         let mut sender = self.start(End::Sender, args)?;
@@ -145,10 +153,15 @@ impl Demo<'_> {
     fn start<const N: usize>(&self, end: End, args: [OsString; N]) -> Result<Process> {
         let (driver, suite) = (self.common.driver.to_string(), self.common.suite.to_string());
         let common = ["--json", "--driver", &driver, "--suite", &suite].map(OsString::from);
+        let host = match &self.ends {
+            Some(ends) => ends[usize::from(end == End::Receiver)].host.clone(),
+            None => self.common.device.host(),
+        };
+        let device = host.forwarded(self.common.driver);
         let trace = self.common.trace.forwarded(end == End::Sender);
         let files = ["--files".into(), self.files.to_string().into()];
-        let args = common.into_iter().chain(trace).chain(args).chain(files);
-        Process::start(end, args, self.sender.clone())
+        let args = common.into_iter().chain(device).chain(trace).chain(args).chain(files);
+        Process::start(&host, end, args, self.sender.clone())
     }
 
     /// The next line of `end` about `event`; progress is shown meanwhile.

@@ -51,7 +51,7 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     let v6 = targets.iter().any(|target| target.addr.is_ipv6());
     let bind = common.bind.unwrap_or_else(|| any(v6));
     let job = ReceiveJob { output, identity, offer: common.suite, ticket, targets, place, stop };
-    with_driver(output, common.driver, bind, job)
+    with_driver(output, common.driver, &common.device.host(), bind, job)
 }
 
 struct ReceiveJob {

@@ -54,11 +54,13 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let (offer, to, keep) = (common.suite, args.to, args.keep);
-    let job = SendJob { output, identity, offer, to, keep, name, files, source, tree, stop };
-    with_driver(output, common.driver, bind, job)
+    let host = common.device.host();
+    let interface = host.interface();
+    let job = SendJob { output, identity, offer, to, keep, name, files, source, tree, interface, stop };
+    with_driver(output, common.driver, &host, bind, job)
 }
 
-struct SendJob {
+struct SendJob<'a> {
     output: Output,
     identity: Identity,
     offer: Offer,
@@ -68,14 +70,16 @@ struct SendJob {
     files: Files,
     source: FileSource,
     tree: Tree,
+    /// The device that it serves on, if it is one alone.
+    interface: Option<&'a str>,
     stop: Stop,
 }
 
-impl Job for SendJob {
+impl Job for SendJob<'_> {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, to, keep, name, files, source, tree, stop } = self;
+        let Self { output, identity, offer, to, keep, name, files, source, tree, interface, stop } = self;
         let local = driver.local_addr();
         let token: Token = random_token()?;
         let ticket = Ticket {
@@ -85,7 +89,7 @@ impl Job for SendJob {
             name,
             peer: identity.peer_id(),
             token,
-            addresses: addresses(local),
+            addresses: addresses(local, interface),
         };
         let mut provider = Provider::new(
             ProviderLimits { sessions: SESSIONS as usize, ..ProviderLimits::default() },
@@ -162,8 +166,8 @@ fn file_name(path: &Path) -> Result<String> {
 }
 
 /// Where the ticket says that the sender is.
-fn addresses(local: SocketAddr) -> Vec<SocketAddr> {
-    let all = reachable(local);
+fn addresses(local: SocketAddr, interface: Option<&str>) -> Vec<SocketAddr> {
+    let all = reachable(local, interface);
     // The last ones are loopback, which stays: both ends may be on one machine.
     let (loopback, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(|addr| addr.ip().is_loopback());
     others.truncate(MAX_ADDRESSES - loopback.len().min(MAX_ADDRESSES));
@@ -184,10 +188,10 @@ mod tests {
 
     #[test]
     fn a_ticket_has_at_most_eight_addresses_and_loopback_among_them() {
-        let all = addresses("[::]:9".parse().unwrap());
+        let all = addresses("[::]:9".parse().unwrap(), None);
         assert!(all.len() <= MAX_ADDRESSES);
         assert!(all.contains(&"127.0.0.1:9".parse().unwrap()) && all.contains(&"[::1]:9".parse().unwrap()));
-        assert_eq!(addresses("127.0.0.1:9".parse().unwrap()), ["127.0.0.1:9".parse().unwrap()]);
+        assert_eq!(addresses("127.0.0.1:9".parse().unwrap(), None), ["127.0.0.1:9".parse().unwrap()]);
     }
 
     #[test]

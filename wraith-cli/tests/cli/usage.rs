@@ -12,7 +12,7 @@ fn wrong_usage_ends_with_code_2() {
         &["ping"],
         &["ping", "nobody"],
         &["id", "--no-such-option"],
-        &["bench", "--packet-size", "100"],
+        &["bench", "--packet-size", "63"],
         &["bench", "--duration", "soon"],
         &["listen", "--bind", "nowhere"],
         &["drivers", "--driver", "quick"],
@@ -46,7 +46,8 @@ fn a_build_without_traces_does_not_know_their_options() {
 fn drivers_are_listed_with_what_they_can_do() {
     let drivers = run(["drivers", "--json"]).json();
     let uring = cfg!(all(target_os = "linux", feature = "io-uring"));
-    assert_eq!(drivers.len(), if uring { 2 } else { 1 });
+    let xdp = cfg!(all(target_os = "linux", feature = "af-xdp"));
+    assert_eq!(drivers.len(), 1 + usize::from(uring) + usize::from(xdp));
     assert_eq!((&drivers[0]["driver"], &drivers[0]["available"]), (&"mio".into(), &true.into()));
     assert!(drivers[0]["mode"].as_str().unwrap().starts_with("syscall"));
     if uring {
@@ -56,10 +57,16 @@ fn drivers_are_listed_with_what_they_can_do() {
     assert!(table[0].starts_with("driver") && table[1].starts_with("mio"), "{table:?}");
 }
 
+#[cfg(all(target_os = "linux", not(feature = "af-xdp")))]
 #[test]
 fn a_driver_that_is_not_built_in_fails_with_the_remedy() {
-    let done = run(["listen", "--driver", "xdp"]);
-    assert_eq!(done.error(1), "the driver xdp is not part of this build: use --driver mio");
+    let remedy = "install it with `cargo install --path wraith-cli --features af-xdp`, or use --driver mio";
+    for command in ["listen", "demo", "bench"] {
+        let done = run([command, "-q", "--driver", "xdp"]);
+        assert_eq!(done.error(1), format!("the driver xdp is not part of this build: {remedy}"));
+    }
+    assert_eq!(run(["listen", "--interface", "lo"]).code, Some(2));
+    assert_eq!(run(["demo", "--veth"]).code, Some(2));
 }
 
 #[test]
