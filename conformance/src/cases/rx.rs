@@ -142,7 +142,7 @@ pub(super) fn a_truncated_datagram_is_counted_and_not_lent<D: Driver>(context: &
     const SLOT: usize = 600;
     let link = Link { right_slot: Some(SLOT), ..Link::default() };
     let mut wire = context.wire(link)?;
-    if wire.right.driver.caps().max_datagram >= usize::from(link.mtu) {
+    if wire.right.driver.caps().max_datagram >= context.longest(&link) {
         let reason = "no datagram that reaches it is too long for its buffers";
         return Err(Verdict::NotClaimed(reason.to_owned()));
     }
