@@ -2,7 +2,10 @@
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::thread;
 
 use wraith_drivers_uring::file::{Reader, Writer, probe};
 
@@ -60,4 +63,29 @@ fn every_depth_writes_every_buffer_and_gives_it_back() {
         assert!(back.into_iter().eq(pieces), "depth {depth}");
         assert!(fs::read(&scratch.0).unwrap() == expected, "depth {depth}");
     }
+}
+
+#[test]
+fn a_buffer_that_is_written_before_an_earlier_one_comes_back_first() {
+    let (mut reader, pipe) = io::pipe().unwrap();
+    let file = File::from(OwnedFd::from(pipe));
+    let mut writer = Writer::new(&file, 2).unwrap();
+    // More than a pipe holds, and nothing.
+    writer.write(content(1_000_000), 1_000_000, 0).unwrap();
+    writer.write(vec![7], 0, 5).unwrap();
+    assert_eq!(writer.written().unwrap(), Some((5, vec![7])));
+    assert_eq!(writer.written().unwrap(), None);
+    assert!(writer.is_busy());
+    let other = thread::spawn(move || {
+        let mut read = vec![0; 1_000_000];
+        reader.read_exact(&mut read).unwrap();
+        read
+    });
+    let mut back = None;
+    while back.is_none() {
+        writer.wait().unwrap();
+        back = writer.written().unwrap();
+    }
+    assert!(back == Some((0, content(1_000_000))) && !writer.is_busy());
+    assert!(other.join().unwrap() == content(1_000_000));
 }

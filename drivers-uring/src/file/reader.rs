@@ -123,3 +123,59 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// Which of the blocks of one byte are ahead.
+    fn ahead(reader: &Reader) -> Vec<u64> {
+        assert_eq!(reader.ahead.len() + reader.spare.len(), reader.depth, "no buffer is lost");
+        reader.ahead.iter().map(|(start, _)| *start).collect()
+    }
+
+    #[test]
+    fn what_is_ahead_follows_the_caller_over_losses_gaps_and_jumps() {
+        let mut file = tempfile();
+        let bytes: Vec<u8> = (0..40).collect();
+        file.write_all(&bytes).unwrap();
+        let mut reader = Reader::new(&file, 40, 1, 3).unwrap();
+        let none: &[u64] = &[];
+        for (block, expected) in [
+            (39, none),
+            (0, &[1, 2, 3]),
+            (1, &[2, 3, 4]),
+            // A gap is passed over.
+            (4, &[5, 6, 7]),
+            // What was lost is read apart.
+            (2, &[5, 6, 7]),
+            (3, &[5, 6, 7]),
+            (5, &[6, 7, 8]),
+            // It goes on elsewhere.
+            (20, &[6, 7, 8]),
+            (21, &[6, 7, 8]),
+            (22, &[6, 7, 8]),
+            (23, &[24, 25, 26]),
+            (26, &[27, 28, 29]),
+            (29, &[30, 31, 32]),
+            (32, &[33, 34, 35]),
+            (35, &[36, 37, 38]),
+            (38, &[39]),
+            (39, none),
+            (7, &[8, 9, 10]),
+        ] {
+            assert_eq!(reader.read(Vec::new(), block).unwrap(), [block as u8]);
+            assert_eq!(ahead(&reader), expected, "behind {block}");
+        }
+    }
+
+    /// A file without a name.
+    fn tempfile() -> File {
+        let path = std::env::temp_dir().join(format!("wraith-reader-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        file
+    }
+}

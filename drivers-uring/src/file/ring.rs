@@ -39,8 +39,6 @@ struct Operation {
     end: usize,
     /// Where `buffer` begins in the file.
     offset: u64,
-    /// A thread of the kernel does it, which may wait: the file did not want to be waited for.
-    patient: bool,
 }
 
 enum Place {
@@ -107,7 +105,7 @@ impl Ring {
             return;
         }
         self.running += 1;
-        self.go_on(place, Operation { way, buffer, done: 0, end, offset, patient: false });
+        self.go_on(place, Operation { way, buffer, done: 0, end, offset });
     }
 
     /// What became of the operation at `place`, if it has ended; the place is free again.
@@ -226,11 +224,10 @@ impl Operation {
         let rest = &mut self.buffer[self.done..self.end];
         let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
         let offset = self.offset + self.done as u64;
-        let entry = match self.way {
+        match self.way {
             Way::In => opcode::Read::new(file, rest.as_mut_ptr(), len).offset(offset).build(),
             Way::Out => opcode::Write::new(file, rest.as_ptr(), len).offset(offset).build(),
-        };
-        if self.patient { entry.flags(squeue::Flags::ASYNC) } else { entry }
+        }
     }
 
     /// Draws the conclusion from a completion; none if there is more to do.
@@ -246,8 +243,6 @@ impl Operation {
             (Ok(moved), _) => self.done += moved.min(self.end - self.done),
             // A signal, or the thread that submitted it is gone.
             (Err(_), libc::EINTR | libc::ECANCELED) => {}
-            // A file that was opened not to be waited for.
-            (Err(_), libc::EAGAIN) if !self.patient => self.patient = true,
             (Err(_), code) => return Some(Err(io::Error::from_raw_os_error(code))),
         }
         (self.done == self.end).then_some(Ok(()))
