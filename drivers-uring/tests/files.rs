@@ -81,11 +81,10 @@ fn a_buffer_that_is_written_before_an_earlier_one_comes_back_first() {
         reader.read_exact(&mut read).unwrap();
         read
     });
-    let mut back = None;
-    while back.is_none() {
+    let back = (0..100).find_map(|_| {
         writer.wait().unwrap();
-        back = writer.written().unwrap();
-    }
+        writer.written().unwrap()
+    });
     assert!(back == Some((0, content(1_000_000))) && !writer.is_busy());
     assert!(other.join().unwrap() == content(1_000_000));
 }
