@@ -81,7 +81,7 @@ fn filter(companion: &Companion, interface: &Interface) -> Result<Filter, BindEr
     }
     let longest =
         interface.mtu.min(u32::from(u16::MAX)) as usize + wire::ETHERNET_HEADER + 8 - wire::IPV4_HEADERS;
-    Ok(Filter { port: local.port(), addresses, longest: longest as u16 })
+    Ok(Filter { mac: interface.mac, port: local.port(), addresses, longest: longest as u16 })
 }
 
 /// Loads the filter and attaches it, and says whether it stands in the device's driver.

@@ -3,10 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::asm::{Assembler, Code, Label, Reg, Width};
+use crate::wire::Mac;
 
 /// What the filter lets through to the driver; all else goes up the kernel's stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Filter {
+    /// The device's address on its link. A frame for another one is not for this host: a device that listens to all of
+    /// them (promiscuous) hands them up, and the kernel drops them there.
+    pub(crate) mac: Mac,
     /// UDP's port of the driver.
     pub(crate) port: u16,
     /// Addresses of the host to which datagrams may go. Only the first [`ADDRESSES`] of each family count: what is for
@@ -70,6 +74,7 @@ impl Filter {
         asm.load(Width::Word, BYTES, CONTEXT, DATA);
         asm.load(Width::Word, END, CONTEXT, DATA_END);
         need(&mut asm, ETHERNET + IPV4 + UDP, pass);
+        self.match_link(&mut asm, pass);
         self.match_ipv4(&mut asm, udp, pass);
         self.match_ipv6(&mut asm, udp, pass);
         asm.jump(pass);
@@ -84,6 +89,15 @@ impl Filter {
         asm.set(Reg::R0, Action::Pass as i32);
         asm.exit();
         asm.finish()
+    }
+
+    /// Goes on if the frame is for the device.
+    fn match_link(&self, asm: &mut Assembler, pass: Label) {
+        let [a, b, c, d, e, f] = self.mac.0;
+        asm.load(Width::Word, FIELD, BYTES, 0);
+        asm.jump_unless_equal(FIELD, u32::from_ne_bytes([a, b, c, d]), pass);
+        asm.load(Width::Half, FIELD, BYTES, 4);
+        asm.jump_unless_equal(FIELD, u16::from_ne_bytes([e, f]).into(), pass);
     }
 
     /// Goes to `udp` if the frame holds UDP over IPv4 for one of the addresses, without options and in one piece; on if

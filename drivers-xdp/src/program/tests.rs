@@ -28,7 +28,7 @@ const LOOPBACK: u32 = 1;
 
 fn filter(addresses: &[&str]) -> Filter {
     let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-    Filter { port: PORT, addresses, longest: LONGEST }
+    Filter { mac: Mac(MAC), port: PORT, addresses, longest: LONGEST }
 }
 
 fn usual() -> Filter {
@@ -124,6 +124,9 @@ fn what_is_for_others_passes() {
     tcp.write(&mut segment, &[0; 100]).unwrap();
     let tag = [0x81, 0x00, 0x00, 0x07];
     for (what, frame) in [
+        ("another host's, by the first byte", altered(&v4, 0, &[6])),
+        ("another host's, by the last byte", altered(&v6, 5, &[9])),
+        ("everybody's", altered(&v4, 0, &[0xff; 6])),
         ("the first fragment", altered(&v4, 20, &[0x20, 0x00])),
         ("a fragment between", altered(&v4, 20, &[0x20, 0x10])),
         ("the last fragment", altered(&v4, 20, &[0x00, 0x01])),
