@@ -93,11 +93,11 @@ impl Filter {
 
     /// Goes on if the frame is for the device.
     fn match_link(&self, asm: &mut Assembler, pass: Label) {
-        let [a, b, c, d, e, f] = self.mac.0;
-        asm.load(Width::Word, FIELD, BYTES, 0);
-        asm.jump_unless_equal(FIELD, u32::from_ne_bytes([a, b, c, d]), pass);
-        asm.load(Width::Half, FIELD, BYTES, 4);
-        asm.jump_unless_equal(FIELD, u16::from_ne_bytes([e, f]).into(), pass);
+        let halves = self.mac.0.as_chunks::<2>().0.iter();
+        for (at, bytes) in (0..).step_by(2).zip(halves) {
+            asm.load(Width::Half, FIELD, BYTES, at);
+            asm.jump_unless_equal(FIELD, u16::from_ne_bytes(*bytes).into(), pass);
+        }
     }
 
     /// Goes to `udp` if the frame holds UDP over IPv4 for one of the addresses, without options and in one piece; on if
