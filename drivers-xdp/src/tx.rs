@@ -69,7 +69,16 @@ impl Tx {
     /// # Errors
     /// The device is gone.
     pub(crate) fn kick(&mut self, zero_copy: bool) -> io::Result<Kicked> {
-        self.transmit.kick(zero_copy)
+        let kicked = self.transmit.kick(zero_copy)?;
+        // The slots that come back are used again first, while caches still have them.
+        self.reclaim();
+        Ok(kicked)
+    }
+
+    fn reclaim(&mut self) {
+        while let Some(slot) = self.transmit.reclaim() {
+            self.free.push(slot);
+        }
     }
 
     /// Datagrams that are committed and that nobody has taken.
@@ -94,9 +103,7 @@ impl TxQueue for Tx {
             return None;
         }
         if self.free.is_empty() {
-            while let Some(slot) = self.transmit.reclaim() {
-                self.free.push(slot);
-            }
+            self.reclaim();
         }
         let slot = self.free.last_mut()?;
         self.reserved = Some((*meta, len));
