@@ -37,6 +37,8 @@ pub struct XdpDriver {
     checksums: Checksums,
     malformed: u64,
     retry_at: Option<Instant>,
+    /// A park has just seen that the system's socket has nothing: the next receive need not ask it.
+    companion_idle: bool,
     /// The filter stays as long as one of its drivers does.
     _steering: Steering,
 }
@@ -102,6 +104,7 @@ impl XdpDriver {
             checksums: opened.checksums,
             malformed: 0,
             retry_at: None,
+            companion_idle: false,
             _steering: opened.steering,
         }
     }
@@ -243,8 +246,11 @@ impl Driver for XdpDriver {
         mut on_datagram: impl FnMut(&RxMeta, &mut [u8]),
     ) -> io::Result<RxReport> {
         let mut report = RxReport::default();
+        // Who watches the descriptor is told by this call that nothing is left: then it has to be known.
+        let watched = self.waker.is_watched()?;
+        let idle = std::mem::take(&mut self.companion_idle) && !watched;
         self.receive_frames(budget, &mut report, &mut on_datagram);
-        let empty = self.receive_companion(budget, &mut report, &mut on_datagram)?;
+        let empty = idle || self.receive_companion(budget, &mut report, &mut on_datagram)?;
         report.budget_hit = !empty || self.receive.has_more();
         Ok(report)
     }
@@ -270,8 +276,11 @@ impl Park for XdpDriver {
         loop {
             let next = [until, self.retry_at].into_iter().flatten().min();
             let limit = next.map(|next| next.saturating_since(self.clock.now()));
-            if self.waker.wait(self.descriptors(), limit)? {
-                return Ok(Wake::Traffic);
+            if let Some(ready) = self.waker.wait(self.descriptors(), limit)? {
+                self.companion_idle = !ready.second;
+                if ready.first || ready.second {
+                    return Ok(Wake::Traffic);
+                }
             }
             if self.waker.take() {
                 return Ok(Wake::Unparked);
@@ -298,7 +307,7 @@ impl Park for XdpDriver {
 /// has its own means.
 impl Pollable for XdpDriver {
     fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.waker.sockets()
+        self.waker.watch(self.descriptors())
     }
 
     fn interest(&self) -> Interest {

@@ -120,7 +120,7 @@ fn open_queue(
     let link = Link { mac: interface.mac, index: interface.index, port: local.port(), ip };
     let mtu = interface.mtu as usize;
     Ok(Opened {
-        waker: Waker::new([transmit.as_fd(), companion.as_fd()])?,
+        waker: Waker::new()?,
         tx: Tx::new(transmit, mtu),
         receive,
         hops: Hops::new(interface, Tables::open()?),
