@@ -105,7 +105,7 @@ impl Sample {
     }
 }
 
-/// Time that all cores were busy for this machine, of what /proc/stat says (proc_stat(5)).
+/// Time that all cores were busy for this machine, of what /proc/stat says (`proc_stat(5)`).
 fn busy(stat: &str) -> Result<Duration> {
     let line = stat.lines().next().ok_or("/proc/stat is empty")?;
     let fields: Vec<u64> =

@@ -57,9 +57,9 @@ pub(super) fn main() -> Result<()> {
         }
     }
     if plan.json {
-        table::print_json(&rows)
+        table::print_json(&rows);
     } else {
-        table::print_markdown(&plan, &rows)
+        table::print_markdown(&plan, &rows);
     }
     Ok(())
 }
