@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use nix::sys::socket::{getsockopt, sockopt};
 use wraith_drivers::{Caps, Clock, Driver, Interest, Park, Pollable, RxReport, TxReport, Wake};
 use wraith_proto::{Instant, RxMeta, TxMeta};
 
@@ -178,6 +179,11 @@ impl XdpDriver {
         let mut last: Option<(TxMeta, Hop)> = None;
         let mut pushed = false;
         while let Some(meta) = self.tx.front() {
+            if !self.tx.front_fits() {
+                self.tx.take_front();
+                report.dropped += 1;
+                continue;
+            }
             let hop = match last {
                 Some((known, hop)) if known == meta => hop,
                 _ => self.hops.hop(now, meta.to.ip(), meta.from.or(self.link.ip), meta.via),
@@ -287,6 +293,11 @@ impl Park for XdpDriver {
             }
             let now = self.clock.now();
             if until.is_some_and(|until| now >= until) {
+                // Only this tells of a device that is gone to whoever does not send.
+                match getsockopt(self.tx.transmit(), sockopt::SocketError)? {
+                    0 => {}
+                    code => return Err(io::Error::from_raw_os_error(code)),
+                }
                 return Ok(Wake::Deadline);
             }
             if self.retry_at.is_some_and(|retry_at| now >= retry_at) {

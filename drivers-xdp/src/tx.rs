@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use wraith_proto::{TxMeta, TxQueue};
 
@@ -42,6 +42,11 @@ impl Tx {
     pub(crate) fn front(&mut self) -> Option<TxMeta> {
         self.reserved = None;
         self.committed.front().map(|front| front.meta)
+    }
+
+    /// Whether the oldest committed datagram is no longer than the device carries: over IPv6 that is less than over IPv4.
+    pub(crate) fn front_fits(&self) -> bool {
+        self.committed.front().is_some_and(|front| front.len <= self.longest(front.meta.to.ip()))
     }
 
     /// The oldest committed datagram.
@@ -99,7 +104,7 @@ impl Tx {
 impl TxQueue for Tx {
     fn reserve(&mut self, meta: &TxMeta, len: usize) -> Option<&mut [u8]> {
         self.reserved = None;
-        if len > self.longest(meta.to.ip()) {
+        if len > self.longest(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) {
             return None;
         }
         if self.free.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wraith_drivers::{Driver, Limit, Mode, Park, Wake};
 use wraith_drivers_xdp::veth::{Side, Veth};
@@ -86,7 +86,7 @@ fn a_device_that_goes_down_and_up_goes_on_with_what_was_committed() {
     command(veth.left(), "ip link set wraith0 up");
     // What it knew of its neighbours was forgotten when it went down.
     let (until, mut buffer) = (Instant::now() + PATIENCE, [0; 100]);
-    right.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
+    right.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     loop {
         commit(&mut left, &meta, b"after");
         let mut in_flight = left.flush().unwrap().in_flight;
@@ -124,6 +124,22 @@ fn a_device_that_is_gone_is_an_error_and_no_loop() {
             Ok(_) => assert!(Instant::now() < until, "the driver goes on without its device"),
         }
     }
+}
+
+#[test]
+fn a_park_tells_that_the_device_is_gone() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    let mut left = bind(veth.left(), veth.left().ipv4());
+    command(veth.left(), "ip link del wraith0");
+    let until = Instant::now() + PATIENCE;
+    let error = loop {
+        let soon = left.now().saturating_add(Duration::from_millis(1));
+        match left.park(Some(soon)) {
+            Err(error) => break error,
+            Ok(wake) => assert!(Instant::now() < until, "{wake:?} for ever"),
+        }
+    };
+    assert_eq!(error.raw_os_error(), Some(libc::ENETDOWN));
 }
 
 #[test]

@@ -128,6 +128,22 @@ fn an_unspecified_address_receives_at_all_of_the_device_and_answers_from_the_rig
 }
 
 #[test]
+fn what_fits_over_ipv4_alone_is_dropped_over_ipv6_and_holds_up_nobody() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    let mut left = bind(veth.left(), Ipv6Addr::UNSPECIFIED);
+    assert_eq!(left.caps().max_datagram, 1472);
+    let (v4, v6) = (socket(veth.right(), veth.right().ipv4()), socket(veth.right(), veth.right().ipv6()));
+    for (socket, len) in [(&v6, 1453), (&v4, 1472), (&v6, 1472), (&v6, 1452)] {
+        commit(&mut left, &to(socket.local_addr().unwrap()), &vec![7; len]);
+    }
+    let report = left.flush().unwrap();
+    assert_eq!((report.sent, report.dropped, report.in_flight), (2, 2, 0));
+    let mut buffer = [0; 2000];
+    assert_eq!((v4.recv(&mut buffer).unwrap(), v6.recv(&mut buffer).unwrap()), (1472, 1452));
+    assert!(left.tx().reserve(&to(v4.local_addr().unwrap()), 1473).is_none());
+}
+
+#[test]
 fn a_driver_at_one_address_leaves_the_others_to_their_sockets() {
     let Some(veth) = hosts(|_| {}) else { return };
     let left = bind(veth.left(), veth.left().ipv4());
