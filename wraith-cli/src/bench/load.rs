@@ -47,6 +47,13 @@ impl Job for LoadJob<'_> {
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<Run> {
         let now = driver.now();
         let size = self.packet_size;
+        let most = driver.caps().max_datagram;
+        if usize::from(size) > most {
+            return Err(failed(format!(
+                "packets of {size} bytes are longer than the driver {} carries here: use --packet-size {most} or less",
+                picked.name
+            )));
+        }
         let transport = dial::transport(self.offer)
             .with_lone_datagrams(true)
             .with_min_datagram(size.max(wraith_proto::MIN_DATAGRAM))

@@ -47,6 +47,18 @@ fn benchmarks_run_on_devices_of_their_own_beside_the_bare_driver() {
     }
 }
 
+/// IPv6 takes 20 bytes more of a packet than IPv4, for which the default is.
+#[test]
+fn a_packet_that_the_devices_do_not_carry_is_refused_with_the_remedy() {
+    if plain_hosts().is_none() {
+        return;
+    }
+    let bench = run(["bench", "-q", "--driver", "xdp", "--bind", "::"]);
+    let message =
+        "packets of 1472 bytes are longer than the driver xdp carries here: use --packet-size 1452 or less";
+    assert_eq!(bench.error(1), message);
+}
+
 #[test]
 fn a_listener_on_a_device_answers_pings_and_benchmarks_at_its_addresses() {
     let Some(veth) = plain_hosts() else { return };
