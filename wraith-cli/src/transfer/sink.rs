@@ -57,11 +57,11 @@ impl FileOut {
     fn written(&mut self) -> Result<Option<ReadyChunk>> {
         let Some((offset, buffer)) = self.store.written()? else { return Ok(None) };
         let at = self.writing.iter().position(|chunk| chunk.offset() == offset);
-        let mut chunk = at.map(|at| self.writing.swap_remove(at));
-        if let Some(chunk) = &mut chunk {
+        Ok(at.map(|at| {
+            let mut chunk = self.writing.swap_remove(at);
             chunk.put_buffer(buffer);
-        }
-        Ok(chunk)
+            chunk
+        }))
     }
 }
 

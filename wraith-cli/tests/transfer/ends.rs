@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{Done, Running};
 use crate::transfer::{Scene, Sender, WAYS, error, wait_for_middle};
@@ -43,8 +43,11 @@ fn a_killed_receiver_ends_the_sender_in_one_line_and_nothing_has_the_final_name(
     for files in WAYS {
         let (scene, sender, receiver) = middle_with("kill-receiver", files);
         drop(receiver);
+        let killed = Instant::now();
         let end = sender.process.finish();
-        assert!(in_one_line(&end).contains("is gone before it had everything"), "{}", end.stderr);
+        // Not from its start: a busy machine takes its time to get to the middle.
+        assert!(killed.elapsed() < Duration::from_secs(25), "{:?}", killed.elapsed());
+        assert!(error(&end).contains("is gone before it had everything"), "{}", end.stderr);
         assert!(!scene.received().exists());
         // The next run takes the hidden file over.
         let names = scene.names();
