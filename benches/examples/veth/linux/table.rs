@@ -13,6 +13,8 @@ use super::way::{BASE, Way};
 /// A share of a core, or of all, from which on it is full.
 const FULL: f64 = 0.93;
 
+const COMMAND: &str = "cargo run --release -p wraith-benches --example veth --features xdp -- ";
+
 /// One way with one load.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -146,7 +148,7 @@ impl Row {
         let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
         format!(
             "| `{}` | {} | {gbps:.2} | {:.3} M ({:.3}-{:.3}) | {:.2} % | {tx_ns:.0} | {rx_ns:.0} | {machine_ns:.0} | {} | \
-             {} | {} | {} |",
+             {} | {} |",
             self.way.name,
             self.size,
             self.median().pps / 1e6,
@@ -156,7 +158,6 @@ impl Row {
             self.median().bound_by(),
             ratio(self.ratio(rows, |run| run.pps)),
             ratio(self.ratio(rows, Run::cpu_ns)),
-            ratio(self.ratio(rows, |run| run.machine_ns)),
         )
     }
 }
@@ -186,6 +187,8 @@ pub(super) fn print_json(rows: &[Row]) {
 
 /// A table for each load, and what it depends on.
 pub(super) fn print_markdown(plan: &Plan, rows: &[Row]) {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    println!("{COMMAND}{}", arguments.join(" "));
     println!("{}; medians of {} runs of {} s.", Machine::detect(), plan.runs, plan.duration.as_secs_f64());
     for load in Load::ALL {
         let mut with_load = rows.iter().filter(|row| row.load == load).peekable();
@@ -194,7 +197,7 @@ pub(super) fn print_markdown(plan: &Plan, rows: &[Row]) {
         }
         println!(
             "\n| {} | bytes | Gbit/s | packets/s (least to most) | lost | send, ns | receive, ns | machine, ns | bound by | \
-             packets/s to {BASE} | CPU to {BASE} | machine to {BASE} |\n|---|---|---|---|---|---|---|---|---|---|---|---|",
+             packets/s to {BASE} | CPU to {BASE} |\n|---|---|---|---|---|---|---|---|---|---|---|",
             load.name()
         );
         with_load.for_each(|row| println!("{}", row.markdown(rows)));
