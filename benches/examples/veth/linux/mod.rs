@@ -66,7 +66,7 @@ pub(super) fn main() -> Result<()> {
 
 /// One run on a pair of devices of its own.
 fn run(way: Way, load: Load, size: u16, duration: Duration) -> Result<(Run, Mode)> {
-    let veth = Veth::new(&way.veth())?;
+    let veth = Veth::new(&way.veth()).map_err(|error| format!("two hosts of its own take root: {error}"))?;
     let meter = Arc::new(Meter::default());
     let ((sent, mode), (received, _)) = thread::scope(|scope| {
         let (ready, is_ready) = mpsc::channel();

@@ -190,6 +190,7 @@ pub(super) fn print_markdown(plan: &Plan, rows: &[Row]) {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     println!("{COMMAND}{}", arguments.join(" "));
     println!("{}; medians of {} runs of {} s.", Machine::detect(), plan.runs, plan.duration.as_secs_f64());
+    println!("{}.", modes(rows));
     for load in Load::ALL {
         let mut with_load = rows.iter().filter(|row| row.load == load).peekable();
         if with_load.peek().is_none() {
@@ -202,6 +203,19 @@ pub(super) fn print_markdown(plan: &Plan, rows: &[Row]) {
         );
         with_load.for_each(|row| println!("{}", row.markdown(rows)));
     }
+}
+
+/// How each way's datagrams really travelled.
+fn modes(rows: &[Row]) -> String {
+    let mut modes = Vec::new();
+    for row in rows {
+        let mode = row.mode.map(|mode| mode.to_string()).unwrap_or_default();
+        let line = format!("`{}`: {mode}", row.way.name);
+        if !modes.contains(&line) {
+            modes.push(line);
+        }
+    }
+    modes.join("; ")
 }
 
 fn median(values: &mut [f64]) -> f64 {
