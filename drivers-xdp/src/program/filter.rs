@@ -122,6 +122,7 @@ impl Filter {
         }
         asm.jump(pass);
         asm.bind(found);
+        self.match_ipv4_source(asm, pass);
         asm.add(BYTES, (ETHERNET + IPV4).into());
         asm.jump(udp);
         asm.bind(other);
@@ -155,9 +156,23 @@ impl Filter {
         }
         asm.jump(pass);
         asm.bind(found);
+        match_ipv6_source(asm, pass);
         asm.add(BYTES, (ETHERNET + IPV6).into());
         asm.jump(udp);
         asm.bind(other);
+    }
+
+    /// Goes on if the sender's address may come over a line. The kernel drops others (martians): an answer to this host
+    /// itself (127.0.0.1) would reach who listens to it alone.
+    fn match_ipv4_source(&self, asm: &mut Assembler, pass: Label) {
+        asm.load(Width::Word, FIELD, BYTES, ETHERNET + 12);
+        for address in self.ipv4_addresses() {
+            asm.jump_if_equal(FIELD, u32::from_ne_bytes(address.octets()), pass);
+        }
+        asm.load(Width::Byte, FIELD, BYTES, ETHERNET + 12);
+        asm.jump_if_equal(FIELD, 0, pass); // this network
+        asm.jump_if_equal(FIELD, 127, pass); // loopback
+        asm.jump_if_above_value(FIELD, 223, pass); // multicast, reserved, broadcast
     }
 
     /// Goes on if UDP's header, where [`BYTES`] points, is for the port and short enough.
@@ -180,6 +195,19 @@ impl Filter {
             |address: &IpAddr| if let IpAddr::V6(address) = *address { Some(address) } else { None };
         self.addresses.iter().filter_map(of_family).take(ADDRESSES)
     }
+}
+
+/// The same for IPv6: not multicast, and none of those that begin with 64 zeros, such as `::`, `::1` and mapped IPv4.
+fn match_ipv6_source(asm: &mut Assembler, pass: Label) {
+    let global = asm.label();
+    asm.load(Width::Byte, FIELD, BYTES, ETHERNET + 8);
+    asm.jump_if_equal(FIELD, 0xff, pass);
+    for at in [8, 12] {
+        asm.load(Width::Word, FIELD, BYTES, ETHERNET + at);
+        asm.jump_unless_equal(FIELD, 0, global);
+    }
+    asm.jump(pass);
+    asm.bind(global);
 }
 
 /// Goes to `pass` unless the frame has `bytes`. The kernel refuses programs that read without having asked.

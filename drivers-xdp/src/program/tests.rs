@@ -1,7 +1,7 @@
 //! The filter as the kernel runs it, on frames of our making (`BPF_PROG_TEST_RUN`) and on a device of a namespace of our
 //! own. Only root can do that.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::{env, thread};
@@ -154,6 +154,40 @@ fn what_is_for_others_passes() {
     for bit in 0..14 {
         let fragment = altered(&v4, 20, &(1_u16 << bit).to_be_bytes());
         assert_eq!(run(program, &fragment), Action::Pass as u32, "a fragment, bit {bit}");
+    }
+}
+
+#[test]
+fn senders_that_no_line_can_have_are_left_to_the_kernel() {
+    if !can_load() {
+        return;
+    }
+    let program = &mut load(&usual());
+    for (to, from, expected) in [
+        ("192.0.2.1:4433", "1.0.0.0", Action::Return),
+        ("192.0.2.1:4433", "126.255.255.255", Action::Return),
+        ("192.0.2.1:4433", "128.0.0.1", Action::Return),
+        ("192.0.2.1:4433", "223.255.255.255", Action::Return),
+        ("192.0.2.1:4433", "0.0.0.0", Action::Pass),
+        ("192.0.2.1:4433", "127.0.0.1", Action::Pass),
+        ("192.0.2.1:4433", "224.0.0.1", Action::Pass),
+        ("192.0.2.1:4433", "255.255.255.255", Action::Pass),
+        ("192.0.2.1:4433", "192.0.2.1", Action::Pass),
+        ("192.0.2.1:4433", "203.0.113.254", Action::Pass),
+        ("[2001:db8::1]:4433", "::1:0:0:0:1", Action::Return),
+        ("[2001:db8::1]:4433", "0:1::1", Action::Return),
+        ("[2001:db8::1]:4433", "fe80::1", Action::Return),
+        ("[2001:db8::1]:4433", "::", Action::Pass),
+        ("[2001:db8::1]:4433", "::1", Action::Pass),
+        ("[2001:db8::1]:4433", "::ffff:127.0.0.1", Action::Pass),
+        ("[2001:db8::1]:4433", "ff02::1", Action::Pass),
+    ] {
+        let (at, bytes) = match from.parse().unwrap() {
+            IpAddr::V4(from) => (26, from.octets().to_vec()),
+            IpAddr::V6(from) => (22, from.octets().to_vec()),
+        };
+        let frame = altered(&frame(to, 100), at, &bytes);
+        assert_eq!(run(program, &frame), expected as u32, "from {from}");
     }
 }
 
