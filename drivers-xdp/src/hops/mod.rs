@@ -95,7 +95,8 @@ impl<T: Ask> Hops<T> {
     /// Where a datagram to `to` goes, with the source `from` if it must have one. IPv4 addresses are no mapped ones, and a
     /// link-local `to` is one of this device's link.
     pub(crate) fn hop(&mut self, now: Instant, to: IpAddr, from: Option<IpAddr>, via: Via) -> Hop {
-        if from.is_some_and(|from| !self.is_own(from)) {
+        // What no header can hold is refused there, too.
+        if from.is_some_and(|from| !self.is_own(from) || from.is_ipv4() != to.is_ipv4()) {
             return Hop::Kernel;
         }
         if let Some(mac) = self.learnt_from(now, to, via) {

@@ -77,6 +77,15 @@ fn a_reply_goes_back_where_the_frame_came_from_without_a_question() {
 }
 
 #[test]
+fn a_source_of_the_other_family_goes_nowhere_directly() {
+    let mut hops = hops();
+    for (to, from) in [("192.0.2.1", "fd77::1"), ("2001:db8::1", OWN)] {
+        let via = hops.learn(at(0), ip(to), PEER_MAC);
+        assert_eq!(hops.hop(at(1), ip(to), Some(ip(from)), via), Hop::Kernel, "to {to} from {from}");
+    }
+}
+
+#[test]
 fn a_token_ends_half_a_minute_after_the_last_frame() {
     let mut hops = hops();
     let via = hops.learn(at(0), ip("192.0.2.1"), PEER_MAC);
