@@ -186,6 +186,7 @@ impl XdpDriver {
             }
             let hop = match last {
                 Some((known, hop)) if known == meta => hop,
+                _ if self.link.is_elsewhere(meta.to) => Hop::Kernel,
                 _ => self.hops.hop(now, meta.to.ip(), meta.from.or(self.link.ip), meta.via),
             };
             last = Some((meta, hop));
@@ -225,6 +226,12 @@ impl XdpDriver {
 }
 
 impl Link {
+    /// Whether an address is one of another device's link.
+    fn is_elsewhere(&self, addr: SocketAddr) -> bool {
+        matches!(addr, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local()
+            && ![0, self.index].contains(&v6.scope_id()))
+    }
+
     fn flow(&self, destination: Mac, source: IpAddr, meta: &TxMeta) -> Flow {
         let from = SocketAddr::new(source, self.port);
         Flow { source: self.mac, destination, from, to: meta.to, ecn: meta.ecn }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 
 use wraith_drivers::{Driver, Park, Wake};
@@ -44,6 +45,13 @@ pub(crate) fn try_bind(
 /// Opens a driver on a host, which must succeed.
 pub(crate) fn bind(side: &Side, ip: impl Into<IpAddr>) -> XdpDriver {
     try_bind(side, ip, 0, |_| {}).unwrap()
+}
+
+/// Runs a command on a host.
+pub(crate) fn command(side: &Side, line: &str) {
+    let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+    let status = side.run(move || Command::new(&words[0]).args(&words[1..]).status().unwrap());
+    assert!(status.success(), "{line}");
 }
 
 /// A socket of the system on a host.

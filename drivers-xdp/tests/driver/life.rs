@@ -1,14 +1,13 @@
 //! What the driver does when the device is not as it should be, or ceases to be.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use wraith_drivers::{Driver, Limit, Mode, Park, Wake};
-use wraith_drivers_xdp::veth::{Side, Veth};
+use wraith_drivers_xdp::veth::Veth;
 use wraith_drivers_xdp::{Attach, BindError, Copies, Reason, Refusal, Step, XdpDriver};
 
-use crate::common::{PATIENCE, bind, commit, hosts, receive, send, socket, to, try_bind};
+use crate::common::{PATIENCE, bind, command, commit, hosts, receive, send, socket, to, try_bind};
 
 /// The refusal that kept a driver from being.
 fn refusal(result: Result<XdpDriver, BindError>) -> Refusal {
@@ -16,13 +15,6 @@ fn refusal(result: Result<XdpDriver, BindError>) -> Refusal {
         Err(BindError::Refused(refusal)) => refusal,
         other => panic!("not refused: {other:?}"),
     }
-}
-
-/// Runs a command on a host.
-fn command(side: &Side, line: &str) {
-    let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-    let status = side.run(move || Command::new(&words[0]).args(&words[1..]).status().unwrap());
-    assert!(status.success(), "{line}");
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Ways of datagrams beside the straight one: neighbours that are not known, what the filter leaves to the kernel, other
 //! addresses and devices.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use wraith_drivers::{Driver, Mode};
 use wraith_drivers_mio::MioDriver;
 use wraith_drivers_xdp::Attach;
 use wraith_proto::{TxMeta, TxQueue};
 
-use crate::common::{PATIENCE, bind, commit, hosts, kernel_counts, receive, send, socket, to, try_bind};
+use crate::common::{
+    PATIENCE, bind, command, commit, hosts, kernel_counts, receive, send, socket, to, try_bind,
+};
 
 #[test]
 fn an_unknown_neighbour_is_found_through_the_kernel_and_then_reached_directly() {
@@ -188,4 +190,24 @@ fn datagrams_by_both_ways_leave_in_the_order_of_their_commits() {
         assert_eq!(receiver.recv(&mut buffer).unwrap(), 1);
         assert_eq!(buffer[0], number);
     }
+}
+
+#[test]
+fn a_link_local_address_is_reached_on_the_link_that_it_names() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    // The same address on two links: this host's own (1), and the line's, where nobody has it.
+    for line in [
+        "ip -6 address add fe80::5/64 dev lo nodad",
+        "ip -6 address add fe80::6/64 dev wraith0 nodad",
+        "ip -6 neighbour add fe80::5 lladdr 02:77:00:00:00:02 dev wraith0",
+    ] {
+        command(veth.left(), line);
+    }
+    let mut left = bind(veth.left(), Ipv6Addr::UNSPECIFIED);
+    let addr = SocketAddrV6::new("fe80::5".parse().unwrap(), 0, 0, 1);
+    let near = veth.left().run(move || UdpSocket::bind(addr).unwrap());
+    near.set_read_timeout(Some(PATIENCE)).unwrap();
+    send(&mut left, &to(near.local_addr().unwrap()), b"hello");
+    let mut buffer = [0; 100];
+    assert_eq!(near.recv(&mut buffer).unwrap(), 5);
 }
