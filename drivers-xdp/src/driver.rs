@@ -38,10 +38,19 @@ pub struct XdpDriver {
     checksums: Checksums,
     malformed: u64,
     retry_at: Option<Instant>,
-    /// A park has just seen that the system's socket has nothing: the next receive need not ask it.
-    companion_idle: bool,
+    look: Look,
     /// The filter stays as long as one of its drivers does.
     _steering: Steering,
+}
+
+/// When the next receive looks into the system's socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    /// Before the frames, which took the whole budget of the last receive.
+    First,
+    Last,
+    /// Not at all: a park has just seen that it has nothing.
+    Never,
 }
 
 /// What the driver itself is on its link.
@@ -105,7 +114,7 @@ impl XdpDriver {
             checksums: opened.checksums,
             malformed: 0,
             retry_at: None,
-            companion_idle: false,
+            look: Look::Last,
             _steering: opened.steering,
         }
     }
@@ -261,9 +270,21 @@ impl Driver for XdpDriver {
         let mut report = RxReport::default();
         // Who watches the descriptor is told by this call that nothing is left: then it has to be known.
         let watched = self.waker.is_watched()?;
-        let idle = std::mem::take(&mut self.companion_idle) && !watched;
+        let look = match std::mem::replace(&mut self.look, Look::Last) {
+            Look::Never if watched => Look::Last,
+            look => look,
+        };
+        let mut empty = true;
+        if look == Look::First {
+            empty = self.receive_companion(budget, &mut report, &mut on_datagram)?;
+        }
         self.receive_frames(budget, &mut report, &mut on_datagram);
-        let empty = idle || self.receive_companion(budget, &mut report, &mut on_datagram)?;
+        if look == Look::Last {
+            empty = self.receive_companion(budget, &mut report, &mut on_datagram)?;
+            if !empty {
+                self.look = Look::First;
+            }
+        }
         report.budget_hit = !empty || self.receive.has_more();
         Ok(report)
     }
@@ -290,7 +311,11 @@ impl Park for XdpDriver {
             let next = [until, self.retry_at].into_iter().flatten().min();
             let limit = next.map(|next| next.saturating_since(self.clock.now()));
             if let Some(ready) = self.waker.wait(self.descriptors(), limit)? {
-                self.companion_idle = !ready.second;
+                self.look = match self.look {
+                    _ if !ready.second => Look::Never,
+                    Look::Never => Look::Last,
+                    look => look,
+                };
                 if ready.first || ready.second {
                     return Ok(Wake::Traffic);
                 }

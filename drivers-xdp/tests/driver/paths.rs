@@ -211,3 +211,23 @@ fn a_link_local_address_is_reached_on_the_link_that_it_names() {
     let mut buffer = [0; 100];
     assert_eq!(near.recv(&mut buffer).unwrap(), 5);
 }
+
+#[test]
+fn what_comes_through_the_kernel_does_not_wait_for_a_line_that_is_never_silent() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    let mut left = bind(veth.left(), veth.left().ipv4());
+    let right = socket(veth.right(), veth.right().ipv4());
+    let addr = left.local_addr();
+    let mut heard = false;
+    let fragments = [0; 4000];
+    for round in 0..1000 {
+        // Two arrive for each that is received.
+        right.send_to(b"short", addr).unwrap();
+        right.send_to(b"short", addr).unwrap();
+        if round == 100 {
+            right.send_to(&fragments, addr).unwrap();
+        }
+        left.recv(1, |_, data| heard |= data == fragments).unwrap();
+    }
+    assert!(heard);
+}
