@@ -38,6 +38,8 @@ pub struct XdpDriver {
     checksums: Checksums,
     malformed: u64,
     retry_at: Option<Instant>,
+    /// The device was down at the last kick. It has no use for more, and they would take the slots of what goes elsewhere.
+    down: bool,
     look: Look,
     /// The filter stays as long as one of its drivers does.
     _steering: Steering,
@@ -114,6 +116,7 @@ impl XdpDriver {
             checksums: opened.checksums,
             malformed: 0,
             retry_at: None,
+            down: false,
             look: Look::Last,
             _steering: opened.steering,
         }
@@ -200,11 +203,11 @@ impl XdpDriver {
             };
             last = Some((meta, hop));
             match hop {
-                Hop::Device { mac, source } => {
+                Hop::Device { mac, source } if !self.down => {
                     self.tx.push_front(&self.link.flow(mac, source, &meta));
                     pushed = true;
                 }
-                Hop::Kernel => {
+                Hop::Device { .. } | Hop::Kernel => {
                     // What is committed first leaves first.
                     if std::mem::take(&mut pushed) {
                         self.kick(report)?;
@@ -224,6 +227,7 @@ impl XdpDriver {
 
     fn kick(&mut self, report: &mut TxReport) -> io::Result<()> {
         let kicked = self.tx.kick(self.zero_copy)?;
+        self.down = kicked.down;
         report.sent += kicked.taken;
         report.syscalls += kicked.syscalls;
         Ok(())

@@ -50,6 +50,8 @@ pub(crate) struct Kicked {
     pub(crate) taken: usize,
     /// System calls.
     pub(crate) syscalls: usize,
+    /// The device is down: what stands in the ring waits for it.
+    pub(crate) down: bool,
 }
 
 impl Transmit {
@@ -126,10 +128,9 @@ impl Transmit {
             }
             kicked.syscalls += 1;
             // EAGAIN says that the kernel has done its share, or that something is full; ENETDOWN may pass.
-            if let Err(errno @ (Errno::ENXIO | Errno::ENODEV | Errno::EBADF)) =
-                send(self.ring.as_raw_fd(), &[], MsgFlags::MSG_DONTWAIT)
-            {
-                return Err(errno.into());
+            match send(self.ring.as_raw_fd(), &[], MsgFlags::MSG_DONTWAIT) {
+                Err(errno @ (Errno::ENXIO | Errno::ENODEV | Errno::EBADF)) => return Err(errno.into()),
+                result => kicked.down = result == Err(Errno::ENETDOWN),
             }
             if zero_copy || self.ring.pending() == before {
                 break;

@@ -64,6 +64,28 @@ fn caps_say_what_was_obtained_and_what_held_it_back() {
 }
 
 #[test]
+fn a_device_that_is_down_holds_up_no_other_way() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    let mut left = try_bind(veth.left(), Ipv4Addr::UNSPECIFIED, 0, |options| options.slots = 16).unwrap();
+    let right = socket(veth.right(), veth.right().ipv4());
+    let here = socket(veth.left(), Ipv4Addr::LOCALHOST);
+    let meta = to(right.local_addr().unwrap());
+    send(&mut left, &meta, b"before");
+    command(veth.left(), "ip link set wraith0 down");
+    let (mut given, mut taken) = (0, 0);
+    for _ in 0..100 {
+        commit(&mut left, &meta, b"meanwhile");
+        let report = left.flush().unwrap();
+        (given, taken) = (given + 1, taken + report.sent + report.dropped);
+        assert_eq!(given, taken + report.in_flight);
+    }
+    commit(&mut left, &to(here.local_addr().unwrap()), b"to the host");
+    left.flush().unwrap();
+    let mut buffer = [0; 100];
+    assert_eq!(here.recv(&mut buffer).unwrap(), 11);
+}
+
+#[test]
 fn a_device_that_goes_down_and_up_goes_on_with_what_was_committed() {
     let Some(veth) = hosts(|_| {}) else { return };
     let mut left = bind(veth.left(), veth.left().ipv4());
