@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use xdpilone::{Errno, IfInfo, Socket, SocketConfig, Umem, UmemConfig};
 
 use super::memory::Memory;
@@ -107,7 +108,11 @@ fn try_open(setup: &Setup) -> Result<(Transmit, Receive), Refusal> {
     let mut receive = Receive::new(received, fill, Arc::clone(&memory), setup);
     receive.refill();
     umem.bind(&user).map_err(refused(Step::Bind))?;
-    Ok((Transmit::new(transmit, completions, user, memory, setup), receive))
+    let transmit = Transmit::new(transmit, completions, user, memory, setup);
+    // A child process would keep the queue, and the right to its packets.
+    fcntl(&transmit, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
+        .map_err(|errno| Refusal::new(Step::Socket, &errno.into()))?;
+    Ok((transmit, receive))
 }
 
 fn interface(setup: &Setup) -> Result<IfInfo, Refusal> {

@@ -1,6 +1,7 @@
 //! What the driver does when the device is not as it should be, or ceases to be.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use wraith_drivers::{Driver, Limit, Mode, Park, Wake};
@@ -83,6 +84,19 @@ fn a_device_that_is_down_holds_up_no_other_way() {
     left.flush().unwrap();
     let mut buffer = [0; 100];
     assert_eq!(here.recv(&mut buffer).unwrap(), 11);
+}
+
+#[test]
+fn a_child_process_keeps_nothing_of_a_driver() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    let driver = bind(veth.left(), veth.left().ipv4());
+    // It ends when nobody writes to it any more.
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    drop(driver);
+    let again = try_bind(veth.left(), veth.left().ipv4(), 0, |_| {});
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    again.unwrap();
 }
 
 #[test]
