@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wraith_drivers::{Caps, Family, Limit, Mode};
+use wraith_proto::MIN_DATAGRAM;
 
 use crate::companion::Companion;
 use crate::driver::Link;
@@ -58,6 +59,9 @@ pub(crate) fn open(addr: SocketAddr, options: &Options, queues: u32) -> Result<V
         companions.push(companion);
     }
     let Some(first) = companions.first() else { return Ok(Vec::new()) };
+    if max_datagram(first, &interface) < usize::from(MIN_DATAGRAM) {
+        return Err(Refusal { step: Step::Interface, reason: Reason::Invalid }.into());
+    }
     let filter = filter(first, &interface)?;
     let (program, native) = attach(&filter, &interface, options.attach)?;
     let steering = Arc::new(Mutex::new(program));
@@ -124,7 +128,7 @@ fn open_queue(
         tx: Tx::new(transmit, mtu),
         receive,
         hops: Hops::new(interface, Tables::open()?),
-        caps: caps(&setup, &companion, mtu, options, native, zero_copy),
+        caps: caps(&setup, &companion, interface, options, native, zero_copy),
         companion,
         link,
         zero_copy,
@@ -172,16 +176,21 @@ fn open_rings(setup: &Setup, wish: Copies, native: bool) -> Result<(Transmit, Re
     }
 }
 
+/// The longest datagram that a frame of the device carries.
+fn max_datagram(companion: &Companion, interface: &Interface) -> usize {
+    let headers = if companion.family() == Family::V6 { wire::IPV6_HEADERS } else { wire::IPV4_HEADERS };
+    (interface.mtu as usize).saturating_sub(headers - wire::ETHERNET_HEADER)
+}
+
 fn caps(
     setup: &Setup,
     companion: &Companion,
-    mtu: usize,
+    interface: &Interface,
     options: &Options,
     native: bool,
     zero_copy: bool,
 ) -> Caps {
-    let headers = if companion.family() == Family::V6 { wire::IPV6_HEADERS } else { wire::IPV4_HEADERS };
-    let max_datagram = mtu - (headers - wire::ETHERNET_HEADER);
+    let max_datagram = max_datagram(companion, interface);
     let mut caps = Caps::new(Mode::Xdp { zero_copy, native }, max_datagram, setup.slots as usize);
     let asked = (!native && options.attach == Attach::Generic) || options.copies == Copies::Always;
     caps.limited_by = match (native, zero_copy) {

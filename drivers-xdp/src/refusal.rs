@@ -83,7 +83,7 @@ impl Refusal {
             }
             Reason::Missing => "name a device and a queue that exist: ip link, ethtool -l",
             Reason::Down => "bring the device up: ip link set DEVICE up",
-            Reason::Invalid => "use Linux 6.6 or later, and an MTU that the device can carry",
+            Reason::Invalid => "use Linux 6.6 or later, and an MTU from 1,248 on that the device can carry",
             Reason::Other(_) => "use another driver",
         }
     }

@@ -100,6 +100,17 @@ fn a_child_process_keeps_nothing_of_a_driver() {
 }
 
 #[test]
+fn a_device_too_narrow_for_the_shortest_promise_is_refused() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    let ip = veth.left().ipv4();
+    command(veth.left(), "ip link set wraith0 mtu 1227");
+    let narrow = refusal(try_bind(veth.left(), ip, 0, |_| {}));
+    assert_eq!(narrow, Refusal { step: Step::Interface, reason: Reason::Invalid });
+    command(veth.left(), "ip link set wraith0 mtu 1228");
+    assert_eq!(bind(veth.left(), ip).caps().max_datagram, 1200);
+}
+
+#[test]
 fn a_device_that_goes_down_and_up_goes_on_with_what_was_committed() {
     let Some(veth) = hosts(|_| {}) else { return };
     let mut left = bind(veth.left(), veth.left().ipv4());
