@@ -25,6 +25,8 @@ const HEADROOM: u32 = 256;
 /// The sizes that a chunk may have: from the smallest to a page.
 const SMALL_CHUNK: u32 = 2048;
 const LARGE_CHUNK: u32 = 4096;
+/// Most frames to receive into, and most to send from.
+const MOST: u32 = 1 << 16;
 /// Packets that the kernel takes in one call. It counts 32 if nobody asks for more.
 const KICK_BUDGET: u32 = 256;
 
@@ -147,8 +149,8 @@ fn setup(queue: u32, interface: &Interface, options: &Options) -> Setup {
         interface: interface.name.clone(),
         queue,
         chunk_bytes,
-        receive_chunks: options.receive_frames.max(1).next_power_of_two(),
-        slots: options.slots.max(1).next_power_of_two(),
+        receive_chunks: options.receive_frames.clamp(1, MOST).next_power_of_two(),
+        slots: options.slots.clamp(1, MOST).next_power_of_two(),
         slot_chunks,
         zero_copy: false,
         several_chunks: slot_chunks > 1 || frame + HEADROOM > chunk_bytes,

@@ -14,9 +14,10 @@ pub struct Options {
     pub attach: Attach,
     /// Who may copy. Default: [`Copies::Best`].
     pub copies: Copies,
-    /// Frames to receive into, rounded up to a power of two. Default: 2,048.
+    /// Frames to receive into, rounded up to a power of two, at most 65,536. Default: 2,048.
     pub receive_frames: u32,
-    /// Datagrams that can be committed or on their way at a time, rounded up to a power of two. Default: 512.
+    /// Datagrams that can be committed or on their way at a time, rounded up to a power of two, at most 65,536.
+    /// Default: 512.
     pub slots: u32,
     /// How checksums of received datagrams are judged. Default: partial ones are accepted.
     pub checksums: Checksums,

@@ -111,6 +111,20 @@ fn a_device_too_narrow_for_the_shortest_promise_is_refused() {
 }
 
 #[test]
+fn sizes_beyond_all_memory_are_refused_or_capped() {
+    let Some(veth) = hosts(|_| {}) else { return };
+    for (slots, receive_frames) in [(u32::MAX, 1), (1, u32::MAX)] {
+        let driver = try_bind(veth.left(), veth.left().ipv4(), 0, |options| {
+            (options.slots, options.receive_frames) = (slots, receive_frames);
+        });
+        match driver {
+            Ok(driver) => assert_eq!(driver.caps().tx_slots, (slots as usize).min(65_536)),
+            refused => assert_eq!(refusal(refused).reason, Reason::Memory),
+        }
+    }
+}
+
+#[test]
 fn a_device_that_goes_down_and_up_goes_on_with_what_was_committed() {
     let Some(veth) = hosts(|_| {}) else { return };
     let mut left = bind(veth.left(), veth.left().ipv4());
