@@ -1,5 +1,6 @@
 //! The driver: rings, filter, next hops and the system's socket joined.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,7 +25,6 @@ const RETRY: std::time::Duration = std::time::Duration::from_micros(100);
 const IDLE_TURNS: usize = 64;
 
 /// One queue of a network device as a [`Driver`].
-#[derive(Debug)]
 pub struct XdpDriver {
     tx: Tx,
     receive: Receive,
@@ -359,6 +359,17 @@ impl Pollable for XdpDriver {
 
     fn interest(&self) -> Interest {
         Interest { readable: true, writable: false }
+    }
+}
+
+/// Without buffers: what was received last is decrypted there.
+impl fmt::Debug for XdpDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("XdpDriver")
+            .field("local_addr", &self.local_addr())
+            .field("link", &self.link)
+            .field("caps", &self.caps)
+            .finish_non_exhaustive()
     }
 }
 
