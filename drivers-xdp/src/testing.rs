@@ -4,6 +4,9 @@ use std::io;
 
 use crate::veth::{Options, Veth};
 
+#[global_allocator]
+static COUNTING: wraith_sim::alloc::Counting = wraith_sim::alloc::Counting;
+
 /// Two hosts, or `None` if this user may not make them, which is said aloud.
 pub(crate) fn hosts(options: &Options) -> Option<Veth> {
     match Veth::new(options) {

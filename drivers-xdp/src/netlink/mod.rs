@@ -4,18 +4,18 @@
 
 #[cfg(any(test, feature = "veth"))]
 pub(crate) mod generic;
+mod lookups;
 #[cfg(any(test, feature = "veth"))]
 pub(crate) mod make;
 mod socket;
 mod tables;
 
-use std::net::IpAddr;
+pub(crate) use lookups::{Neighbour, Route};
+pub(crate) use tables::{Interface, Tables};
 
-use netlink_packet_route::AddressFamily;
-
-pub(crate) use tables::{Interface, Neighbour, Route, Tables};
-
-fn family(ip: IpAddr) -> AddressFamily {
+#[cfg(any(test, feature = "veth"))]
+fn family(ip: std::net::IpAddr) -> netlink_packet_route::AddressFamily {
+    use netlink_packet_route::AddressFamily;
     if ip.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 

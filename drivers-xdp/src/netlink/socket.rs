@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkDeserializable, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload, NetlinkSerializable,
+    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NetlinkDeserializable,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, connect, recv, send,
@@ -21,6 +21,9 @@ const PATIENCE_MS: i64 = 500;
 
 /// Parts that are read for one request: a host has fewer addresses than fit in so many.
 const MAX_PARTS: usize = 1024;
+
+/// Bytes of `struct nlmsghdr` (`linux/netlink.h`).
+const HEADER_BYTES: usize = 16;
 
 /// A socket of netlink, in the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -60,6 +63,25 @@ impl Socket {
             Next::Done
         })?;
         answer.ok_or_else(|| invalid("an acknowledgement without an answer"))
+    }
+
+    /// Asks for one entry without allocating: `request` is a whole message but for its sequence number. Gives the type of the
+    /// answer, and what stands behind its header.
+    pub(super) fn ask_for_one(&mut self, request: &mut [u8]) -> io::Result<(u16, &[u8])> {
+        self.sequence = self.sequence.wrapping_add(1);
+        request[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
+        send(self.fd.as_raw_fd(), request, MsgFlags::empty())?;
+        // What a former request left unread is passed over.
+        for _ in 0..MAX_PARTS {
+            let len = self.receive()?;
+            let header = NetlinkBuffer::new_checked(&self.answer[..len]).map_err(invalid)?;
+            if header.sequence_number() == self.sequence {
+                let (kind, body) = (header.message_type(), HEADER_BYTES..header.length() as usize);
+                let body = self.answer.get(body).unwrap_or_default();
+                return if kind == NLMSG_ERROR { Err(error_in(body)) } else { Ok((kind, body)) };
+            }
+        }
+        Err(invalid("an answer without an end"))
     }
 
     /// Asks for a whole table, and gives its entries to `each`.
@@ -127,6 +149,14 @@ impl Socket {
     }
 }
 
+/// The error that an answer tells (`struct nlmsgerr`), zero among them: there is nothing to acknowledge.
+fn error_in(body: &[u8]) -> io::Error {
+    match body.first_chunk::<4>().map(|code| i32::from_ne_bytes(*code)) {
+        Some(code) if code < 0 => io::Error::from_raw_os_error(-code),
+        _ => invalid("an acknowledgement without an answer"),
+    }
+}
+
 /// Gives the messages of a part to `each`; those that answer another request are what a former one left unread.
 fn each_message<M: Message>(
     mut bytes: &[u8],
@@ -164,7 +194,7 @@ pub(super) fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>
 
 #[cfg(test)]
 mod tests {
-    use netlink_packet_core::{ErrorMessage, NLMSG_ERROR};
+    use netlink_packet_core::ErrorMessage;
     use netlink_packet_route::RouteNetlinkMessage;
     use netlink_packet_route::link::LinkMessage;
 

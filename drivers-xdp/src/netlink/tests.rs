@@ -216,6 +216,19 @@ fn a_neighbour_counts_when_the_kernel_would_use_it() {
     });
 }
 
+/// `DRV §8.1`
+#[test]
+fn a_look_up_allocates_nothing() {
+    on_left(|mut tables, index| {
+        for (to, from) in [("10.77.0.2", None), ("fd77::2", Some("fd77::1")), ("192.0.2.1", None)] {
+            let (to, from) = (ip(to), from.map(ip));
+            let look = || (tables.route(to, from, None).is_ok(), tables.neighbour(index, to).is_ok());
+            let (found, counts) = wraith_sim::alloc::measure(look);
+            assert_eq!((found, counts.allocations), ((to != ip("192.0.2.1"), true), 0), "{to}");
+        }
+    });
+}
+
 #[test]
 fn tables_are_of_the_host_that_opened_them() {
     let Some(veth) = hosts(&Options::default()) else { return };
