@@ -16,7 +16,6 @@ const REMOTE_ERRORS: usize = 16;
 /// One system call fills all slots it can, so that a free one means that the socket is empty.
 const FILLS_ALL: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-#[derive(Debug)]
 pub(crate) struct Rx {
     memory: Box<[u8]>,
     /// Bytes of a slot; one more stands behind them and is touched only by what is too long.

@@ -402,3 +402,14 @@ fn an_arena_bounds_what_can_be_committed_between_two_flushes() {
     assert!(left.tx().reserve(&meta, 3000).is_some());
     assert_eq!(receive(&mut right, 3, 9).len(), 3);
 }
+
+#[test]
+fn a_driver_shows_nothing_of_what_it_received() {
+    let (mut left, mut right) = (bind(V4), bind(V4));
+    commit(&mut left, &meta_to(right.local_addr()), &[119; 64]);
+    assert_eq!(left.flush().unwrap(), sent(1, 1));
+    assert_eq!(receive(&mut right, 1, 9)[0].1, [119; 64]);
+    let shown = format!("{right:?}");
+    assert!(shown.starts_with("MioDriver { local_addr: 127.0.0.1:"), "{shown}");
+    assert!(!shown.contains("119, 119"), "{shown}");
+}

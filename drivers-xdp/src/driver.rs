@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt};
 use wraith_drivers::{Caps, Clock, Driver, Interest, Park, Pollable, RxReport, TxReport, Wake};
@@ -20,7 +21,9 @@ use crate::waker::{Waker, XdpUnparker};
 use crate::wire::{self, Checksums, Flow, Mac};
 
 /// When to try again what the kernel did not take, which nothing reports.
-const RETRY: std::time::Duration = std::time::Duration::from_micros(100);
+const RETRY: Duration = Duration::from_micros(100);
+/// The same while the device is down, which may last.
+const RETRY_DOWN: Duration = Duration::from_millis(10);
 /// Frames without a datagram, and errors of other hosts, before a receive returns to its caller.
 const IDLE_TURNS: usize = 64;
 
@@ -302,7 +305,8 @@ impl Driver for XdpDriver {
         self.send_committed(&mut report)?;
         self.kick(&mut report)?;
         report.in_flight = self.tx.in_flight();
-        self.retry_at = (report.in_flight > 0).then(|| self.clock.now().saturating_add(RETRY));
+        let retry = if self.down { RETRY_DOWN } else { RETRY };
+        self.retry_at = (report.in_flight > 0).then(|| self.clock.now().saturating_add(retry));
         Ok(report)
     }
 }

@@ -1,6 +1,7 @@
 //! Writing behind.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::io;
 
@@ -9,7 +10,6 @@ use super::ring::{Ring, Way};
 use crate::refusal::Refusal;
 
 /// Writes buffers to a file while the caller goes on; each comes back when it is written.
-#[derive(Debug)]
 pub struct Writer {
     ring: Ring,
     /// Not begun, in order.
@@ -18,7 +18,6 @@ pub struct Writer {
     running: VecDeque<(usize, u64)>,
 }
 
-#[derive(Debug)]
 struct Job {
     buffer: Vec<u8>,
     len: usize,
@@ -86,5 +85,12 @@ impl Writer {
             self.running.push_back((place, offset));
         }
         self.ring.submit()
+    }
+}
+
+/// Without the bytes of the file.
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
     }
 }

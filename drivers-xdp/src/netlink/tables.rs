@@ -16,6 +16,9 @@ use crate::wire::Mac;
 /// Names of devices are shorter (`IFNAMSIZ`).
 const MAX_NAME_BYTES: usize = 15;
 
+/// The longest packet of IPv4. IPv6's may be 40 bytes longer, and devices without a line claim more than either.
+const IP_MOST: u32 = 65_535;
+
 /// How often the table of addresses is read, if it changes each time.
 const MAX_TRIES: u32 = 4;
 
@@ -99,7 +102,7 @@ fn interface(link: &LinkMessage) -> Result<Interface, Refusal> {
         match attribute {
             LinkAttribute::IfName(name) => interface.name.clone_from(name),
             LinkAttribute::Address(address) => mac = address.as_slice().try_into().ok(),
-            LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
+            LinkAttribute::Mtu(mtu) => interface.mtu = (*mtu).min(IP_MOST),
             LinkAttribute::NumRxQueues(queues) => interface.rx_queues = *queues,
             _ => {}
         }
