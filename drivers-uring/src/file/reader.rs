@@ -124,6 +124,13 @@ impl Reader {
     }
 }
 
+/// Without the bytes of the file.
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -177,12 +184,5 @@ mod tests {
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         file
-    }
-}
-
-/// Without the bytes of the file.
-impl fmt::Debug for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").finish_non_exhaustive()
     }
 }
