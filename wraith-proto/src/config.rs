@@ -208,11 +208,16 @@ impl Shard {
 /// Protocol timing and sizes; start from [`Transport::default`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct Transport {
     /// Datagram size that is used without asking the path, in bytes of UDP payload.
     pub min_datagram: u16,
     /// Largest datagram that is sent or received, in bytes of UDP payload.
     pub max_datagram: u16,
+    /// Sessions ask their path for more than `min_datagram`, up to `max_datagram`, and notice when it comes to carry
+    /// less (`PROTO §8.11`). Only for drivers that never fragment (`Caps::dont_fragment`): of others the answers would
+    /// say nothing, which is why this is off unless the caller knows.
+    pub mtu_search: bool,
     /// Most bytes of one session sent in one turn; one datagram always may.
     pub burst: u32,
     /// Timers may fire this much late; pacing is finer.
@@ -251,6 +256,7 @@ impl Default for Transport {
         Self {
             min_datagram: MIN_DATAGRAM,
             max_datagram: 65_527,
+            mtu_search: false,
             burst: 65_536,
             timer_granularity: Duration::from_millis(1),
             idle_timeout: Duration::from_secs(30),
@@ -288,6 +294,8 @@ setters! {
     with_min_datagram => min_datagram: u16,
     /// Sets the largest datagram that is sent or received.
     with_max_datagram => max_datagram: u16,
+    /// Sets whether sessions search for the largest datagram that their path carries.
+    with_mtu_search => mtu_search: bool,
     /// Sets whether each of the application's datagrams gets a packet of its own.
     with_lone_datagrams => lone_datagrams: bool,
     /// Sets the most bytes of one session sent in one turn.

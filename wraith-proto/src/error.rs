@@ -159,6 +159,8 @@ pub enum CloseReason {
     KeysExhausted,
     /// The peer broke the protocol.
     Violation,
+    /// The path has come to carry less than the 1,200 bytes that every path has to (`PROTO §8.15`).
+    PathTooSmall,
     /// Both ends dialled each other; the other session stays (`PROTO §4.9`).
     Superseded,
 }

@@ -35,6 +35,9 @@ pub enum Event {
     },
     /// A datagram that was `Blocked` may be tried again.
     DatagramsUnblocked,
+    /// `Session::max_datagram` is another now: the path proved to carry more, or less. Datagrams that were queued before
+    /// and no longer fit are dropped, and counted in `Stats::datagrams_unfit`.
+    MaxDatagramChanged,
     /// A stream could not be opened before; the peer now allows more.
     StreamsUnblocked,
 }

@@ -28,6 +28,10 @@ pub struct Stats {
     pub records_exhausted: u64,
     /// Stream bytes that arrived but were not taken, and will be sent again.
     pub bytes_refused: u64,
+    /// Packets sent to learn what a path carries.
+    pub mtu_probes_sent: u64,
+    /// Queued unreliable datagrams that were dropped because the path had come to carry less.
+    pub datagrams_unfit: u64,
     /// Handshakes begun as the dialling side.
     pub handshakes_initiated: u64,
     /// First messages that were answered with a second.

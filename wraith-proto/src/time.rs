@@ -51,6 +51,21 @@ pub(crate) const fn nanos(duration: Duration) -> u64 {
     if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
 }
 
+/// Whole milliseconds, up to seven weeks, in a quarter of the room of a `Duration`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Millis(u32);
+
+impl Millis {
+    /// `millis` milliseconds, or as many as there can be.
+    pub(crate) const fn new(millis: u64) -> Self {
+        Self(if millis > u32::MAX as u64 { u32::MAX } else { millis as u32 })
+    }
+
+    pub(crate) const fn duration(self) -> Duration {
+        Duration::from_millis(self.0 as u64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -221,6 +221,9 @@ impl From<CloseReason> for ClosedData {
             CloseReason::KeysExhausted => {
                 Self { connection_error: Some("aead_limit_reached"), ..plain("keys_exhausted", "error") }
             }
+            CloseReason::PathTooSmall => {
+                Self { connection_error: Some("no_viable_path"), ..plain("path_too_small", "error") }
+            }
             CloseReason::Violation => {
                 Self { connection_error: Some("protocol_violation"), ..plain("violation", "error") }
             }

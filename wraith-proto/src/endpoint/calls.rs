@@ -136,7 +136,15 @@ impl Endpoint {
     }
 
     pub(crate) fn max_datagram_of(&self, index: u32) -> usize {
-        usize::from(self.sessions[index].mtu) - DATAGRAM_OVERHEAD
+        usize::from(self.sessions[index].mtu()) - DATAGRAM_OVERHEAD
+    }
+
+    pub(crate) fn hint_mtu(&mut self, index: u32, now: Instant, largest: u16) {
+        self.advance(now);
+        let now = self.now;
+        self.sessions[index].recovery.on_mtu_hint(now, largest);
+        self.report_mtu(index);
+        self.settle(index);
     }
 
     pub(crate) fn ping_session(&mut self, index: u32) -> Result<(), SessionError> {
@@ -207,7 +215,7 @@ impl SessionState {
             packets_lost: recovery.packets_lost,
             congestion_events: recovery.controller.events(),
             epoch: self.keys.as_ref().map_or(0, crate::session::Keys::epoch),
-            datagram_size: self.mtu,
+            datagram_size: self.mtu(),
         }
     }
 }

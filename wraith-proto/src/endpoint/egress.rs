@@ -63,7 +63,8 @@ impl Endpoint {
     /// Writes up to `budget` datagrams into `tx`, pulling data of attached streams from `source`.
     ///
     /// Within one call datagrams of one session are consecutive and of equal size except the last, up to
-    /// `Transport::burst` bytes, so that batches (GSO) form by themselves.
+    /// `Transport::burst` bytes, so that batches (GSO) form by themselves. A probe of what the path carries is larger than
+    /// the others and comes last.
     pub fn poll_transmit<Q: TxQueue, S: Source>(
         &mut self,
         now: Instant,
@@ -142,26 +143,26 @@ impl Endpoint {
         left: &mut u32,
     ) -> Turn {
         // A turn in which nothing fits would never be over.
-        let mut burst = self.config.transport.burst.max(self.sessions[index].mtu.into());
+        let mut burst = self.config.transport.burst.max(self.sessions[index].mtu().into());
         let mut empty = false;
         loop {
             let session = &mut self.sessions[index];
             let Some(asks) = session.next_packet(self.now, &self.sent, &mut self.stats) else {
-                return Turn::Idle;
+                return self.transmit_mtu_probe(index, tx, left, Turn::Idle);
             };
             if *left == 0 {
                 return Turn::Stop(TxStatus::Budget);
             }
-            let size = u32::from(session.mtu);
-            if burst < size {
-                return Turn::Over;
+            if burst < u32::from(session.mtu()) {
+                return self.transmit_mtu_probe(index, tx, left, Turn::Over);
             }
+            let size = usize::from(session.recovery.packet_size());
             let marked = asks && session.recovery.ecn.marks();
             let meta = session.path.meta(if marked { Ecn::Ect0 } else { Ecn::NotEct });
-            let Some(buffer) = tx.reserve(&meta, usize::from(session.mtu)) else {
+            let Some(buffer) = tx.reserve(&meta, size) else {
                 return Turn::Stop(TxStatus::QueueFull);
             };
-            let room = &mut buffer[..usize::from(session.mtu)];
+            let room = &mut buffer[..size];
             let Some(len) = self.build(index, room, asks, marked, source) else {
                 // What was to be sent may have turned into something else, such as a reset for want of data.
                 if core::mem::replace(&mut empty, true) {
@@ -176,6 +177,28 @@ impl Endpoint {
             *left -= 1;
             burst -= len as u32;
         }
+    }
+
+    /// Sends a probe of what the path carries if one is due, as the last datagram of a turn that ends with `turn`: it is
+    /// larger than the others, and would cut a batch in two.
+    fn transmit_mtu_probe<Q: TxQueue>(&mut self, index: u32, tx: &mut Q, left: &mut u32, turn: Turn) -> Turn {
+        let session = &mut self.sessions[index];
+        let Some(size) = session.due_mtu_probe().map(usize::from) else { return turn };
+        if *left == 0 {
+            return Turn::Stop(TxStatus::Budget);
+        }
+        let Some(buffer) = tx.reserve(&session.path.meta(Ecn::NotEct), size) else {
+            // Full, or too small for it: data do not wait until that is known.
+            session.recovery.on_mtu_probe_refused(self.now);
+            return turn;
+        };
+        if let Some(len) = self.build_mtu_probe(index, &mut buffer[..size]) {
+            tx.commit(len);
+            self.stats.datagrams_sent += 1;
+            self.stats.bytes_sent += len as u64;
+            *left -= 1;
+        }
+        turn
     }
 
     /// Brings the timers of a session up to date after its turn; `settle` would queue it again.
@@ -202,9 +225,19 @@ impl SessionState {
             Phase::Handshaking | Phase::Draining => false,
             Phase::Closing => self.ending.is_some_and(|ending| ending.due),
             Phase::Pending | Phase::Waiting | Phase::Live => {
-                self.keys.is_some() && (self.acks.is_due() || self.wants_to_ask())
+                self.has_news() || self.keys.is_some() && self.due_mtu_probe().is_some()
             }
         }
+    }
+
+    /// Whether an open session has anything to say.
+    fn has_news(&self) -> bool {
+        self.is_open() && (self.acks.is_due() || self.wants_to_ask())
+    }
+
+    /// The size of a probe of what the path carries, if one is to leave.
+    fn due_mtu_probe(&self) -> Option<u16> {
+        self.may_send().then(|| self.recovery.path_mtu.due()).flatten()
     }
 
     /// Whether there is something to send that asks for an acknowledgement.
@@ -223,7 +256,7 @@ impl SessionState {
         if self.phase == Phase::Closing {
             return self.ending.is_some_and(|ending| ending.due).then_some(false);
         }
-        if !self.has_work() {
+        if !self.has_news() {
             self.recovery.app_limited = true;
             return None;
         }
@@ -245,11 +278,12 @@ impl SessionState {
             return true;
         }
         recovery.app_limited = false;
-        if !recovery.window_admits(self.mtu) {
+        let size = recovery.path_mtu.size();
+        if !recovery.window_admits(size) {
             return false;
         }
-        let input: PaceInput = pace_input(recovery, self.mtu);
-        if recovery.pacer.budget(now, &input) >= u64::from(self.mtu) {
+        let input: PaceInput = pace_input(recovery, size);
+        if recovery.pacer.budget(now, &input) >= u64::from(size) {
             return true;
         }
         let at = recovery.pacer.next_send(now, &input);

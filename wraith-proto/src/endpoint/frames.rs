@@ -7,6 +7,7 @@ use crate::config::LONGEST_ACK_DELAY;
 use crate::crypto::Role;
 use crate::error::{CloseReason, DropReason};
 use crate::meta::Ecn;
+use crate::recovery::MtuNews;
 use crate::session::{Control, EventBits, Numbered, Phase, Sequence, SessionState};
 use crate::stream::{Dir, StreamId};
 use crate::wire::{Frame, Frames};
@@ -84,8 +85,18 @@ impl Endpoint {
 
     /// Streams and events after an acknowledgement was processed.
     pub(super) fn after_acks(&mut self, index: u32) {
+        self.report_mtu(index);
         if !self.sessions[index].streams.events.is_empty() {
             self.event_links.push_back(&mut self.news, index);
+        }
+    }
+
+    /// Tells of another datagram size, or ends the session if the path does not carry the least.
+    pub(super) fn report_mtu(&mut self, index: u32) {
+        match self.sessions[index].recovery.path_mtu.take_news() {
+            Some(MtuNews::Changed) => self.notify(index, EventBits::MAX_DATAGRAM),
+            Some(MtuNews::NoPath) => self.end(index, End::path_too_small()),
+            None => {}
         }
     }
 
@@ -220,6 +231,7 @@ fn close_reason(code: u32) -> CloseReason {
     match code {
         super::lifecycle::CODE_REFUSED => CloseReason::Refused,
         super::lifecycle::CODE_EXHAUSTED => CloseReason::KeysExhausted,
+        super::lifecycle::CODE_PATH => CloseReason::PathTooSmall,
         _ => CloseReason::Violation,
     }
 }

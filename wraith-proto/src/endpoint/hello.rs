@@ -5,6 +5,7 @@ use core::time::Duration;
 use crate::config::{Config, LONGEST_ACK_DELAY, Policy};
 use crate::crypto::{PeerId, Suite};
 use crate::session::PeerParameters;
+use crate::time::Millis;
 use crate::wire::{ConnectionId, Full, HandshakeKind, Params, ParamsWriter, Suites, VERSION, parameter_id};
 
 /// Refusals in RESPONSE (`PROTO §4.5`).
@@ -235,12 +236,12 @@ fn write_self(
 fn parameters(params: &Params<'_>) -> Option<PeerParameters> {
     let small = |value: Option<u64>| Some(u32::try_from(value?).unwrap_or(u32::MAX).min(1 << 28));
     Some(PeerParameters {
-        idle_timeout: Duration::from_millis(params.idle_timeout?),
+        idle_timeout: Millis::new(params.idle_timeout?),
         max_datagram: u16::try_from(params.max_datagram?).unwrap_or(u16::MAX),
         stream_credit: params.stream_credit?,
         streams_bi: small(params.streams_bi)?,
         streams_uni: small(params.streams_uni)?,
-        max_ack_delay: Duration::from_millis(params.max_ack_delay?).min(LONGEST_ACK_DELAY),
+        max_ack_delay: Millis::new(params.max_ack_delay?.min(LONGEST_ACK_DELAY.as_millis() as u64)),
         ask: params.ask,
     })
 }

@@ -6,6 +6,7 @@ use super::{Endpoint, Route, TimerKind};
 use crate::crypto::{PeerId, Role, Root, Suite};
 use crate::error::CloseReason;
 use crate::event::Event;
+use crate::recovery::{PathMtu, Recovery};
 use crate::session::{Control, Ending, EventBits, Keys, PeerParameters, Phase, SessionState};
 use crate::stream::Bits;
 use crate::time::Instant;
@@ -15,6 +16,7 @@ use crate::wire::{Frame, Frames, split_body};
 pub(super) const CODE_VIOLATION: u32 = 1;
 pub(super) const CODE_REFUSED: u32 = 2;
 pub(super) const CODE_EXHAUSTED: u32 = 3;
+pub(super) const CODE_PATH: u32 = 4;
 
 /// Probe timeouts for which a closed session answers late packets (RFC 9000 §10.2).
 const CLOSE_TIMEOUTS: u32 = 3;
@@ -58,6 +60,11 @@ impl End {
     pub(super) const fn exhausted() -> Self {
         Self { reason: CloseReason::KeysExhausted, frame: Some((false, CODE_EXHAUSTED)) }
     }
+
+    /// The path carries less than it has to.
+    pub(super) const fn path_too_small() -> Self {
+        Self { reason: CloseReason::PathTooSmall, frame: Some((false, CODE_PATH)) }
+    }
 }
 
 /// What a finished handshake says of the peer.
@@ -84,11 +91,12 @@ impl Endpoint {
         session.established = now;
         session.protocol = established.protocol;
         session.peer_parameters = parameters;
-        session.mtu = transport.min_datagram.min(parameters.max_datagram);
-        session.recovery =
-            crate::recovery::Recovery::new(now, session.mtu, transport.ecn, parameters.max_ack_delay);
+        let most = transport.max_datagram.min(parameters.max_datagram);
+        let ipv6 = session.path.remote.ip().to_canonical().is_ipv6();
+        let mtu = PathMtu::new(transport.min_datagram.min(most), most, ipv6, transport.mtu_search);
+        session.recovery = Recovery::new(now, mtu, transport.ecn, parameters.max_ack_delay);
         if let Some(rtt) = established.rtt {
-            session.recovery.rtt.sample(rtt, Duration::ZERO, parameters.max_ack_delay, false);
+            session.recovery.rtt.sample(rtt, Duration::ZERO, parameters.max_ack_delay.duration(), false);
         }
         let streams = &mut session.streams;
         streams.offer = offer;
@@ -271,6 +279,9 @@ impl Endpoint {
         }
         if take(EventBits::DATAGRAMS) {
             return Some(Event::DatagramsUnblocked);
+        }
+        if take(EventBits::MAX_DATAGRAM) {
+            return Some(Event::MaxDatagramChanged);
         }
         if take(EventBits::STREAMS) {
             return Some(Event::StreamsUnblocked);

@@ -107,10 +107,12 @@ pub enum TimerKind {
     Rekey,
     /// A session has been silent for too long.
     Idle,
-    /// A handshake message has to be repeated, or a handshake has failed.
-    Handshake,
     /// A closed session can be forgotten.
     Close,
+    /// A probe of what the path carries is lost, or the next one is due.
+    Mtu,
+    /// A handshake message has to be repeated, or a handshake has failed.
+    Handshake,
     /// Work was left over when a budget ended.
     Backlog,
 }
@@ -124,8 +126,8 @@ impl TimerKind {
         Self::KeepAlive,
         Self::Rekey,
         Self::Idle,
-        Self::Handshake,
         Self::Close,
+        Self::Mtu,
     ];
 }
 

@@ -34,6 +34,7 @@ impl Endpoint {
         if session.is_open() {
             session.timers.set(TimerKind::Loss, session.recovery.deadline());
             session.timers.set(TimerKind::Ack, session.acks.deadline);
+            session.timers.set(TimerKind::Mtu, session.recovery.mtu_deadline());
         }
         if session.has_work() {
             self.ready_links.push_back(&mut self.ready, index);
@@ -76,6 +77,9 @@ impl Endpoint {
             session.control.0 |= Control::PING;
         }
         session.timers.expire(TimerKind::Pacing, now);
+        if session.timers.expire(TimerKind::Mtu, now) {
+            session.recovery.on_mtu_timer(now);
+        }
         if session.timers.expire(TimerKind::Ack, now) {
             session.acks.on_timer(now);
         }

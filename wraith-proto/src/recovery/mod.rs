@@ -5,6 +5,7 @@ pub(crate) mod congestion;
 mod ecn;
 mod lost;
 mod pacer;
+mod path_mtu;
 mod rtt;
 mod sent;
 
@@ -16,12 +17,15 @@ pub(crate) use acks::Acks;
 use congestion::{Acked, Congestion, Controller, Lost};
 use ecn::{EcnCounters, EcnPath, EcnVerdict};
 use lost::LostNumbers;
-pub(crate) use pacer::PaceInput;
 use pacer::Pacer;
+pub(crate) use pacer::{PaceInput, pace_input};
+pub(crate) use path_mtu::{MtuNews, PathMtu};
 pub(crate) use rtt::Rtt;
 pub(crate) use sent::{Narrow64, SentFrame, SentFrames, SentLists, SentPacket, SentPool};
 
-use crate::time::Instant;
+use crate::session::Sequence;
+use crate::time::{Instant, Millis};
+
 use crate::wire::Ack;
 
 /// A packet is lost when this many later ones were acknowledged (RFC 9002 §6.1.1); reordering raises it.
@@ -52,7 +56,7 @@ pub(crate) struct Recovery {
     skipped: Vec<u64, SKIP_MEMORY>,
     pub(crate) sent: SentLists,
     in_flight: u64,
-    largest_acked: Option<u64>,
+    largest_acked: Option<Sequence>,
     loss_time: Option<Instant>,
     last_asked: Option<Instant>,
     /// When the caller came back after it was away for long: time before proves nothing (`PROTO §8.9`).
@@ -69,13 +73,14 @@ pub(crate) struct Recovery {
     pub(crate) controller: Controller,
     pub(crate) pacer: Pacer,
     pub(crate) ecn: EcnPath,
-    peer_delay: Duration,
+    pub(crate) path_mtu: PathMtu,
+    peer_delay: Millis,
     pub(crate) packets_lost: u64,
     pub(crate) spurious: u64,
 }
 
 impl Recovery {
-    pub(crate) fn new(now: Instant, mtu: u16, ecn: bool, peer_delay: Duration) -> Self {
+    pub(crate) fn new(now: Instant, path_mtu: PathMtu, ecn: bool, peer_delay: Millis) -> Self {
         Self {
             next_number: 0,
             skip_at: u64::MAX,
@@ -93,9 +98,10 @@ impl Recovery {
             lost: LostNumbers::default(),
             app_limited: true,
             rtt: Rtt::new(),
-            controller: Controller::new(mtu),
+            controller: Controller::new(path_mtu.size()),
             pacer: Pacer::new(now),
             ecn: if ecn { EcnPath::new() } else { EcnPath::disabled() },
+            path_mtu,
             peer_delay,
             packets_lost: 0,
             spurious: 0,
@@ -131,6 +137,7 @@ impl Recovery {
         self.last_asked = Some(now);
         self.controller.on_sent(now, size, number);
         self.pacer.on_sent(size);
+        self.path_mtu.on_packet_sent(now);
         pool.push(&mut self.sent, packet);
     }
 
@@ -162,13 +169,14 @@ impl Recovery {
         let idle_window = self.in_flight * 2 < self.controller.window();
         self.notice_absence(now);
         self.notice_spurious(&ranges, pool, sink);
-        let raises = self.largest_acked.is_none_or(|before| before < largest);
-        self.largest_acked = self.largest_acked.max(Some(largest));
+        let raises = self.largest_acked().is_none_or(|before| before < largest);
+        self.largest_acked = self.largest_acked.max(Some(Sequence::new(largest)));
         let newly = self.take_acked(now, ack, &ranges, pool, sink);
         if raises {
             self.check_ecn(now, ack, newly);
         }
         self.detect_losses(now, pool, sink);
+        self.judge_path(now, &ranges, raises && !newly.large, sink);
         if newly.packets > 0 {
             self.restarted = false;
             self.pto_count = 0;
@@ -204,9 +212,11 @@ impl Recovery {
     /// Takes the oldest packet in flight so that a probe carries its data; no congestion signal.
     pub(crate) fn probe_oldest(&mut self, pool: &mut SentPool, sink: &mut impl AckSink) {
         if let Some(index) = self.sent.in_flight.front() {
-            let number = pool.get(index).number;
+            let packet = pool.get(index);
+            let number = packet.number;
+            self.path_mtu.on_lost(packet.size, packet.sent_at);
             self.lost.add(number);
-            sink.packet_probed(number, self.largest_acked);
+            sink.packet_probed(number, self.largest_acked.map(Sequence::get));
             self.give_up(pool, index, sink);
         }
     }
@@ -222,9 +232,14 @@ impl Recovery {
         Some(self.last_asked?.saturating_add(self.pto()))
     }
 
+    /// The probe timeout, not backed off.
+    fn pto_base(&self) -> Duration {
+        self.rtt.pto_base(self.peer_delay.duration())
+    }
+
     /// The probe timeout, backed off (RFC 9002 §6.2.1).
     pub(crate) fn pto(&self) -> Duration {
-        let base = self.rtt.pto_base(self.peer_delay);
+        let base = self.pto_base();
         base.saturating_mul(1 << self.pto_count.min(10)).min(MAX_BACKOFF.max(base))
     }
 
@@ -244,7 +259,7 @@ impl Recovery {
 
     /// The largest packet number that the peer acknowledged.
     pub(crate) fn largest_acked(&self) -> Option<u64> {
-        self.largest_acked
+        self.largest_acked.map(Sequence::get)
     }
 
     pub(crate) fn packet_number(&self) -> u64 {
@@ -276,9 +291,15 @@ impl Recovery {
             let measures = self.resumed.is_none_or(|resumed| packet.sent_at >= resumed);
             if number == ack.largest() && measures {
                 let delay = Duration::from_micros(ack.delay_micros());
-                self.rtt.sample(now.saturating_since(packet.sent_at), delay, self.peer_delay, true);
+                self.rtt.sample(
+                    now.saturating_since(packet.sent_at),
+                    delay,
+                    self.peer_delay.duration(),
+                    true,
+                );
             }
             newly.packets += 1;
+            newly.large |= self.path_mtu.on_acked(packet.size);
             newly.ect += u64::from(packet.ect);
             newly.app_limited = packet.app_limited;
             self.controller.on_ack(&Acked { packet_number: number, bytes: packet.size });
@@ -312,8 +333,9 @@ impl Recovery {
             return;
         }
         self.spurious += arrived.packets;
+        self.path_mtu.on_spurious();
         // By how much the packet was overtaken; nothing says so of one that a probe replaced.
-        let distance = self.largest_acked.map_or(0, |largest| (largest + 1).saturating_sub(arrived.first));
+        let distance = self.largest_acked().map_or(0, |largest| (largest + 1).saturating_sub(arrived.first));
         self.packet_threshold = self.packet_threshold.max(distance.min(MAX_PACKET_THRESHOLD));
         let mut cursor = self.sent.lost.front();
         while let Some(index) = cursor {
@@ -342,7 +364,7 @@ impl Recovery {
     /// Declares packets lost by packet or time threshold (RFC 9002 §6.1).
     fn detect_losses(&mut self, now: Instant, pool: &mut SentPool, sink: &mut impl AckSink) {
         self.loss_time = None;
-        let Some(largest) = self.largest_acked else { return };
+        let Some(largest) = self.largest_acked() else { return };
         let delay = self.rtt.loss_delay();
         let mut event: Option<LossEvent> = None;
         while let Some(index) = self.sent.in_flight.front() {
@@ -359,6 +381,7 @@ impl Recovery {
             }
             event.get_or_insert(LossEvent::new(number, since)).add(number, size, since);
             self.packets_lost += 1;
+            self.path_mtu.on_lost(size, packet.sent_at);
             self.lost.add(number);
             self.ecn.on_lost(u64::from(ect));
             sink.packet_lost(number, number + self.packet_threshold <= largest, largest);
@@ -371,7 +394,7 @@ impl Recovery {
 
     /// Tells the controller of losses.
     fn on_losses(&mut self, now: Instant, event: &LossEvent) {
-        let limit = self.rtt.pto_base(self.peer_delay) * PERSISTENT_FACTOR;
+        let limit = self.pto_base() * PERSISTENT_FACTOR;
         let persistent = self.rtt.has_sample() && event.longest >= limit;
         let events = self.controller.events();
         self.controller
@@ -409,13 +432,6 @@ impl Recovery {
     }
 }
 
-/// What the pacing rate of a session follows from now.
-pub(crate) fn pace_input(recovery: &Recovery, mtu: u16) -> PaceInput {
-    let controller = &recovery.controller;
-    let pending = controller.window().saturating_sub(recovery.in_flight);
-    PaceInput::new(controller.window(), &recovery.rtt, mtu, pending)
-}
-
 /// Told what became of frames that were sent.
 pub(crate) trait AckSink {
     /// The frame reached the peer.
@@ -441,6 +457,8 @@ struct Newly {
     packets: u32,
     ect: u64,
     app_limited: bool,
+    /// One of them speaks for the path's datagram size.
+    large: bool,
 }
 
 /// Losses found in one go.

@@ -6,6 +6,8 @@
 
 use core::time::Duration;
 
+use crate::recovery::Recovery;
+use crate::recovery::congestion::Congestion;
 use crate::recovery::rtt::Rtt;
 use crate::time::{Instant, nanos};
 
@@ -107,6 +109,13 @@ impl Pacer {
         }
         self.updated = self.updated.max(now);
     }
+}
+
+/// What the pacing rate of a session follows from now.
+pub(crate) fn pace_input(recovery: &Recovery, mtu: u16) -> PaceInput {
+    let controller = &recovery.controller;
+    let pending = controller.window().saturating_sub(recovery.in_flight);
+    PaceInput::new(controller.window(), &recovery.rtt, mtu, pending)
 }
 
 /// `bytes` per `time` nanoseconds, in bursts of `burst` bytes.

@@ -7,7 +7,7 @@ use crate::wire::ConnectionId;
 /// Ids that each end keeps of the other.
 pub(crate) const IDS: usize = 4;
 
-/// The number of an id, below 2^62. Kept one higher, so that an absent one takes no room.
+/// The number of an id or a packet, below 2^62. Kept one higher, so that an absent one takes no room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Sequence(NonZeroU64);
 

@@ -122,9 +122,19 @@ impl<'a> Session<'a> {
         self.endpoint.queue_datagram(self.handle.index, data)
     }
 
-    /// Largest datagram that fits in one packet of the present path, in bytes.
+    /// Largest datagram that fits in one packet of the present path, in bytes. With `Transport::mtu_search` it grows and
+    /// shrinks, as `Event::MaxDatagramChanged` tells.
     pub fn max_datagram(&self) -> usize {
         self.endpoint.max_datagram_of(self.handle.index)
+    }
+
+    /// Tells the search for the path's datagram size that somebody knows the path to carry no more than `largest` bytes
+    /// of UDP payload: of a datagram of `n` bytes that the system refused with `EMSGSIZE` that is `n - 1`.
+    ///
+    /// A hint never raises the size, and never lowers it below 1,200 bytes, whatever it says: what a hint took away is
+    /// asked for again after a minute (`PROTO §8.16`). Without `Transport::mtu_search` it changes nothing.
+    pub fn path_mtu_hint(&mut self, now: Instant, largest: u16) {
+        self.endpoint.hint_mtu(self.handle.index, now, largest);
     }
 
     /// Sends a packet that the peer acknowledges, and with it measures the round trip.

@@ -11,9 +11,9 @@ use crate::crypto::{PeerId, Role};
 use crate::endpoint::TimerKind;
 use crate::error::CloseReason;
 use crate::meta::{Ecn, TxMeta, Via};
-use crate::recovery::{Acks, Recovery};
+use crate::recovery::{Acks, PathMtu, Recovery};
 use crate::stream::{DatagramQueue, SessionStreams};
-use crate::time::Instant;
+use crate::time::{Instant, Millis};
 
 /// Where a session is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,24 +49,24 @@ impl Path {
 /// What the peer said of itself in the handshake (`PROTO §4.4`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerParameters {
-    pub(crate) idle_timeout: Duration,
+    pub(crate) idle_timeout: Millis,
     pub(crate) max_datagram: u16,
     pub(crate) stream_credit: u64,
     pub(crate) streams_bi: u32,
     pub(crate) streams_uni: u32,
-    pub(crate) max_ack_delay: Duration,
+    pub(crate) max_ack_delay: Millis,
     pub(crate) ask: bool,
 }
 
 impl PeerParameters {
     /// What holds until the peer has spoken.
     pub(crate) const UNKNOWN: Self = Self {
-        idle_timeout: Duration::ZERO,
+        idle_timeout: Millis::new(0),
         max_datagram: 1200,
         stream_credit: 0,
         streams_bi: 0,
         streams_uni: 0,
-        max_ack_delay: Duration::from_millis(25),
+        max_ack_delay: Millis::new(25),
         ask: false,
     };
 }
@@ -103,6 +103,7 @@ impl EventBits {
     pub(crate) const DATAGRAMS: u8 = 4;
     pub(crate) const STREAMS: u8 = 8;
     pub(crate) const CLOSED: u8 = 16;
+    pub(crate) const MAX_DATAGRAM: u8 = 32;
 }
 
 /// How a session ends.
@@ -122,7 +123,7 @@ pub(crate) struct Ending {
 pub(crate) struct Timers([Option<Instant>; Self::COUNT]);
 
 impl Timers {
-    const COUNT: usize = 8;
+    const COUNT: usize = TimerKind::ALL.len();
 
     pub(crate) fn set(&mut self, kind: TimerKind, at: Option<Instant>) {
         if let Some(slot) = self.0.get_mut(kind as usize) {
@@ -193,8 +194,6 @@ pub(crate) struct SessionState {
     pub(crate) ending: Option<Ending>,
     /// Slot of the handshake that is not over yet.
     pub(crate) handshake: Option<u32>,
-    /// Size of the datagrams that it sends.
-    pub(crate) mtu: u16,
     pub(crate) packets_sent: u64,
     pub(crate) packets_received: u64,
     /// A packet was sent since the keep-alive timer was set.
@@ -214,7 +213,8 @@ impl core::fmt::Debug for SessionState {
 
 impl SessionState {
     pub(crate) fn new(now: Instant, role: Role, path: Path, transport: &Transport) -> Self {
-        let mtu = transport.min_datagram;
+        let size = transport.min_datagram;
+        let (mtu, delay) = (PathMtu::new(size, size, false, false), PeerParameters::UNKNOWN.max_ack_delay);
         Self {
             role,
             phase: Phase::Handshaking,
@@ -228,7 +228,7 @@ impl SessionState {
             cids: Cids::default(),
             window: ReceivedWindow::new(),
             acks: Acks::new(now),
-            recovery: Recovery::new(now, mtu, transport.ecn, PeerParameters::UNKNOWN.max_ack_delay),
+            recovery: Recovery::new(now, mtu, transport.ecn, delay),
             streams: SessionStreams::default(),
             reports: 0,
             datagrams: DatagramQueue::default(),
@@ -237,7 +237,6 @@ impl SessionState {
             events: EventBits::default(),
             ending: None,
             handshake: None,
-            mtu,
             packets_sent: 0,
             packets_received: 0,
             sent_since: false,
@@ -247,6 +246,11 @@ impl SessionState {
     /// Whether the session takes part in traffic: it has keys and was not closed.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Pending | Phase::Waiting | Phase::Live) && self.keys.is_some()
+    }
+
+    /// Size of the datagrams that it sends, in bytes of UDP payload.
+    pub(crate) fn mtu(&self) -> u16 {
+        self.recovery.path_mtu.size()
     }
 
     /// Whether this end's application may send.
@@ -262,6 +266,9 @@ impl SessionState {
 
     /// The idle time that both ends agree to: the shorter one, zero meaning none.
     pub(crate) fn idle_timeout(&self, own: Duration) -> Option<Duration> {
-        [own, self.peer_parameters.idle_timeout].into_iter().filter(|timeout| !timeout.is_zero()).min()
+        [own, self.peer_parameters.idle_timeout.duration()]
+            .into_iter()
+            .filter(|timeout| !timeout.is_zero())
+            .min()
     }
 }

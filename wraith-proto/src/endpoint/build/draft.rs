@@ -17,6 +17,8 @@ pub(super) struct Draft<'a> {
     pub(super) payload: usize,
     pub(super) frames: [u8; FRAMES_LEN],
     pub(super) frames_len: usize,
+    /// Bytes of PADDING behind the frames.
+    pub(super) padding: usize,
     pub(super) sent: SentFrames,
     /// A frame asks for an acknowledgement.
     pub(super) asks: bool,
@@ -60,6 +62,7 @@ impl<'a> Draft<'a> {
             payload: 0,
             frames: [0; FRAMES_LEN],
             frames_len: 0,
+            padding: 0,
             sent: SentFrames::new(),
             asks: false,
             reported: 0,
@@ -67,6 +70,11 @@ impl<'a> Draft<'a> {
             known_only: false,
             tail: None,
         }
+    }
+
+    /// Whether nothing was put in yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.payload == 0 && self.frames_len == 0
     }
 
     /// Bytes left for payload and frames.

@@ -12,7 +12,7 @@ use crate::crypto::TAG_LEN;
 use crate::queue::Source;
 use crate::recovery::SentPacket;
 use crate::session::Phase;
-use crate::wire::{PACKET_HEADER_LEN, PacketHeader, apply_mask};
+use crate::wire::{Frame, PACKET_HEADER_LEN, PacketHeader, apply_mask};
 
 impl Endpoint {
     /// Builds a packet behind FINISH, if the session has something to say.
@@ -126,6 +126,21 @@ impl Endpoint {
         Some(len)
     }
 
+    /// Builds a packet that fills `room` and asks for an acknowledgement: a probe of what the path carries (`PROTO §8.11`).
+    pub(in crate::endpoint) fn build_mtu_probe(&mut self, index: u32, room: &mut [u8]) -> Option<usize> {
+        self.mind_keys(index);
+        if !self.sessions[index].is_open() {
+            return None;
+        }
+        let mut draft = Draft::new(room);
+        draft.push(&Frame::Ping);
+        draft.padding = draft.left();
+        let len = self.seal(index, draft, None)?;
+        self.sessions[index].recovery.on_mtu_probe_sent(self.now, len as u16);
+        self.stats.mtu_probes_sent += 1;
+        Some(len)
+    }
+
     /// Writes header and trailer, seals, protects the header. `lent` is the payload if it is not in place.
     fn seal(&mut self, index: u32, draft: Draft<'_>, lent: Option<&[u8]>) -> Option<usize> {
         let session = &mut self.sessions[index];
@@ -136,13 +151,15 @@ impl Endpoint {
         let ignored = rng.next_u64() & 1 != 0;
         let header =
             PacketHeader { phase: keys.phase(), ignored, destination, number: number as u32 }.to_bytes();
-        let Draft { room, payload, frames, frames_len, .. } = draft;
-        let len = PACKET_HEADER_LEN + payload + frames_len + TRAILER_LEN + TAG_LEN;
+        let Draft { room, payload, frames, frames_len, padding, .. } = draft;
+        let len = PACKET_HEADER_LEN + payload + frames_len + padding + TRAILER_LEN + TAG_LEN;
         let packet = &mut room[..len];
         packet[..PACKET_HEADER_LEN].copy_from_slice(&header);
         let at = PACKET_HEADER_LEN + payload;
         packet[at..at + frames_len].copy_from_slice(&frames[..frames_len]);
-        packet[at + frames_len..][..TRAILER_LEN].copy_from_slice(&(frames_len as u16).to_be_bytes());
+        let end = at + frames_len + padding;
+        packet[at + frames_len..end].fill(0);
+        packet[end..][..TRAILER_LEN].copy_from_slice(&((frames_len + padding) as u16).to_be_bytes());
         let body = &mut packet[PACKET_HEADER_LEN..];
         match lent {
             Some(payload) => keys.sealing().seal_from(number, &header, payload, body),

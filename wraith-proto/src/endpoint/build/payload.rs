@@ -102,6 +102,12 @@ impl Endpoint {
         }
         let Some(room) = draft.stream_room(id, offset) else { return Some(frame) };
         let part = usize::from(len).min(room) as u16;
+        if part < len && whole && draft.is_empty() {
+            // The path carries less than before: without a second record the bytes go back to their stream.
+            send.hold(Piece { offset, len, fin });
+            self.streams.refresh_ready(&mut self.sessions[index].streams, slot);
+            return None;
+        }
         if part < len && (part == 0 || whole) {
             return Some(frame);
         }
@@ -113,6 +119,7 @@ impl Endpoint {
     }
 
     pub(super) fn put_datagrams(&mut self, index: u32, draft: &mut Draft<'_>) {
+        self.drop_unfit_datagrams(index);
         while let Some(len) = put_datagram(&self.datagrams, &self.sessions[index].datagrams, draft) {
             draft.payload += len;
             if self.datagrams.pop(&mut self.sessions[index].datagrams) {
@@ -122,6 +129,18 @@ impl Endpoint {
             if self.config.transport.lone_datagrams {
                 break;
             }
+        }
+    }
+
+    /// Drops datagrams that fitted when they were queued, but not what the path carries now.
+    fn drop_unfit_datagrams(&mut self, index: u32) {
+        let max = self.max_datagram_of(index);
+        while self.datagrams.front(&self.sessions[index].datagrams).is_some_and(|data| data.len() > max) {
+            if self.datagrams.pop(&mut self.sessions[index].datagrams) {
+                self.notify(index, EventBits::DATAGRAMS);
+            }
+            self.feed_starved();
+            self.stats.datagrams_unfit += 1;
         }
     }
 

@@ -222,6 +222,15 @@ impl Congestion for Cubic {
         }
     }
 
+    fn on_mtu(&mut self, mtu: u16) {
+        // The window counts bytes and stays, but it begins as if the size had been known (RFC 9002 §7.2), and one that
+        // admits no datagram would never grow.
+        let least = if self.events == 0 { initial_window(mtu) } else { minimum_window(mtu) };
+        self.state.window = self.state.window.max(least);
+        self.state.epoch = None;
+        self.mtu = mtu;
+    }
+
     fn window(&self) -> u64 {
         self.state.window
     }

@@ -64,6 +64,9 @@ pub(crate) trait Congestion {
     /// All losses of the latest congestion event turned out spurious: what they changed is undone.
     fn on_spurious(&mut self);
 
+    /// Datagrams are of another size from now on.
+    fn on_mtu(&mut self, mtu: u16);
+
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
 
@@ -128,6 +131,12 @@ impl Congestion for Controller {
     fn on_spurious(&mut self) {
         match self {
             Self::Cubic(cubic) => cubic.on_spurious(),
+        }
+    }
+
+    fn on_mtu(&mut self, mtu: u16) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_mtu(mtu),
         }
     }
 

@@ -119,6 +119,23 @@ fn the_initial_window_is_ten_packets_bounded_by_14720_bytes_and_two_packets() {
 }
 
 #[test]
+fn another_datagram_size_makes_no_window_smaller_or_too_small_for_two() {
+    let mut fresh = Cubic::new(1_200);
+    let windows = [1_472, 65_507, 1_200].map(|mtu| {
+        fresh.on_mtu(mtu);
+        fresh.window()
+    });
+    assert_eq!(windows, [14_720, 131_014, 131_014]);
+    let mut reduced = Cubic::new(1_200);
+    reduced.on_loss(Instant::MIN, &Lost { largest: 0, bytes: 1_200, persistent: true, ecn: false });
+    let windows = [1_472, 8_972].map(|mtu| {
+        reduced.on_mtu(mtu);
+        reduced.window()
+    });
+    assert_eq!(windows, [2_944, 17_944], "after a loss it begins nothing anew");
+}
+
+#[test]
 fn slow_start_doubles_the_window_each_round_trip_however_thin_the_acks() {
     for per_ack in [1, 2, 64] {
         let mut path = Path::new(RTT);
