@@ -168,6 +168,9 @@ pub(crate) struct Send {
     /// How files are read and written
     #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
     pub(crate) files: files::Choice,
+    /// UDP payload of a packet, in bytes, instead of what the path proves to carry
+    #[arg(long, value_name = "BYTES", value_parser = packet_size())]
+    pub(crate) packet_size: Option<u16>,
 }
 
 #[derive(Args, Debug)]
@@ -193,6 +196,9 @@ pub(crate) struct Receive {
     /// How files are read and written
     #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
     pub(crate) files: files::Choice,
+    /// UDP payload of a packet, in bytes, instead of what the path proves to carry
+    #[arg(long, value_name = "BYTES", value_parser = packet_size())]
+    pub(crate) packet_size: Option<u16>,
 }
 
 #[derive(Args, Debug)]
@@ -211,6 +217,14 @@ pub(crate) struct Demo {
     pub(crate) files: files::Choice,
     #[command(flatten)]
     pub(crate) line: device::Line,
+    /// UDP payload of a packet, in bytes, instead of what the path proves to carry
+    #[arg(long, value_name = "BYTES", value_parser = packet_size())]
+    pub(crate) packet_size: Option<u16>,
+}
+
+/// Sizes that every session may be fixed to.
+fn packet_size() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(i64::from(wraith_proto::MIN_DATAGRAM)..=65_507)
 }
 
 fn parse_peer(text: &str) -> Result<PeerId, String> {

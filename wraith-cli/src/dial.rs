@@ -91,6 +91,9 @@ pub(crate) fn ended(endpoint: &Endpoint, target: &Target, reason: CloseReason) -
         }
         CloseReason::IdleTimeout => format!("{addr} fell silent: check the network and retry"),
         CloseReason::KeysExhausted => format!("the keys of the session with {addr} are used up: retry"),
+        CloseReason::PathTooSmall => format!(
+            "the way to {addr} has come to carry less than 1,200 bytes: check tunnels and the MTU of the interface"
+        ),
         CloseReason::Violation => format!("{addr} broke the protocol: use the same version at both ends"),
         _ => format!("the session with {addr} ended: retry"),
     })

@@ -264,6 +264,7 @@ fn reason_name(reason: CloseReason) -> (&'static str, Option<u32>) {
         CloseReason::HandshakeTimeout => ("no handshake", None),
         CloseReason::Refused => ("refused", None),
         CloseReason::KeysExhausted => ("keys used up", None),
+        CloseReason::PathTooSmall => ("path too small", None),
         CloseReason::Violation => ("protocol violation", None),
         CloseReason::Superseded => ("replaced by another", None),
         _ => ("unknown", None),

@@ -63,8 +63,9 @@ pub(crate) fn run(common: &Common, args: &args::Demo, stop: &Stop) -> Result<()>
     write_random(output, &source, args.size, stop)?;
     let target = folder.path.join("received");
     fs::create_dir(&target).map_err(|error| cannot("make", &target, &error))?;
-    let files = args.files;
-    let mut demo = Demo { common, ends, files, output, source, target, sender, news, early: Vec::new() };
+    let (files, packet_size) = (args.files, args.packet_size);
+    let early = Vec::new();
+    let mut demo = Demo { common, ends, files, packet_size, output, source, target, sender, news, early };
     let outcome = demo.transfer()?;
     let verified = compare(&outcome.hash, [&demo.source, &outcome.path], stop)?;
     if !verified {
@@ -85,6 +86,7 @@ struct Demo<'a> {
     /// The hosts of the sender and the receiver, if they are not this machine.
     ends: Option<[device::End; 2]>,
     files: files::Choice,
+    packet_size: Option<u16>,
     output: Output,
     source: PathBuf,
     target: PathBuf,
@@ -160,7 +162,8 @@ impl Demo<'_> {
         let device = host.forwarded(self.common.driver);
         let trace = self.common.trace.forwarded(end == End::Sender);
         let files = ["--files".into(), self.files.to_string().into()];
-        let args = common.into_iter().chain(device).chain(trace).chain(args).chain(files);
+        let size = self.packet_size.map(|size| format!("--packet-size={size}").into());
+        let args = common.into_iter().chain(device).chain(trace).chain(args).chain(files).chain(size);
         Process::start(&host, end, args, self.sender.clone())
     }
 

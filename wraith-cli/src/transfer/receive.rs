@@ -50,7 +50,8 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let v6 = targets.iter().any(|target| target.addr.is_ipv6());
     let bind = common.bind.unwrap_or_else(|| any(v6));
-    let job = ReceiveJob { output, identity, offer: common.suite, ticket, targets, place, stop };
+    let (offer, packet_size) = (common.suite, args.packet_size);
+    let job = ReceiveJob { output, identity, offer, packet_size, ticket, targets, place, stop };
     with_driver(output, common.driver, &common.device.host(), bind, job)
 }
 
@@ -58,6 +59,7 @@ struct ReceiveJob {
     output: Output,
     identity: Identity,
     offer: Offer,
+    packet_size: Option<u16>,
     ticket: Ticket,
     targets: Vec<Target>,
     place: Option<(Place, Files)>,
@@ -68,7 +70,7 @@ impl Job for ReceiveJob {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, ticket, targets, place, stop } = self;
+        let Self { output, identity, offer, packet_size, ticket, targets, place, stop } = self;
         let unparker = driver.unparker();
         let wake: Wake = Arc::new(move || {
             // A loop that cannot be woken ends its wait by itself.
@@ -82,7 +84,7 @@ impl Job for ReceiveJob {
         output.note(format_args!("fetching {} ({})", escape(&ticket.name), size::shown(ticket.size)));
         let now = driver.now();
         let peers = targets.iter().map(|target| target.addr);
-        let transport = path::dialling(transport(offer), peers, driver.caps().max_datagram);
+        let transport = path::dialling(transport(offer), peers, &driver.caps(), packet_size);
         let limits = limits(targets.len() as u32);
         let endpoint = endpoint(identity, Policy::Set([].into()), limits, transport, now)?;
         let order = Order {

@@ -53,10 +53,23 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     };
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
-    let (offer, to, keep) = (common.suite, args.to, args.keep);
+    let (offer, to, keep, packet_size) = (common.suite, args.to, args.keep, args.packet_size);
     let host = common.device.host();
     let interface = host.interface();
-    let job = SendJob { output, identity, offer, to, keep, name, files, source, tree, interface, stop };
+    let job = SendJob {
+        output,
+        identity,
+        offer,
+        packet_size,
+        to,
+        keep,
+        name,
+        files,
+        source,
+        tree,
+        interface,
+        stop,
+    };
     with_driver(output, common.driver, &host, bind, job)
 }
 
@@ -64,6 +77,7 @@ struct SendJob<'a> {
     output: Output,
     identity: Identity,
     offer: Offer,
+    packet_size: Option<u16>,
     to: Option<PeerId>,
     keep: bool,
     name: String,
@@ -79,7 +93,20 @@ impl Job for SendJob<'_> {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, to, keep, name, files, source, tree, interface, stop } = self;
+        let Self {
+            output,
+            identity,
+            offer,
+            packet_size,
+            to,
+            keep,
+            name,
+            files,
+            source,
+            tree,
+            interface,
+            stop,
+        } = self;
         let local = driver.local_addr();
         let token: Token = random_token()?;
         let ticket = Ticket {
@@ -99,7 +126,7 @@ impl Job for SendJob<'_> {
             .add(tree, Kind::File, Access::Token(token))
             .map_err(|error| failed(format!("cannot serve the file: {error}")))?;
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
-        let transport = path::serving(transport(offer), local, driver.caps().max_datagram);
+        let transport = path::serving(transport(offer), local, &driver.caps(), packet_size);
         let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, driver.now())?;
         let serving = Serving {
             provider,

@@ -67,3 +67,26 @@ fn a_demo_without_a_folder_fails_with_one_line() {
     let end = run(["demo", "--dir", "/nowhere/at/all"]);
     assert!(end.error(1).starts_with("cannot make /nowhere/at/all/wraith-demo-"));
 }
+
+#[test]
+fn the_size_of_packets_can_be_fixed_within_what_every_session_may_have() {
+    let scene = Scene::empty("demo-size");
+    let with = |size: &str| {
+        run([
+            "demo".as_ref(),
+            "--json".as_ref(),
+            "--size=100kB".as_ref(),
+            format!("--packet-size={size}").as_ref(),
+            "--dir".as_ref(),
+            scene.target.as_os_str(),
+        ])
+    };
+    for size in ["1200", "1472", "65507"] {
+        let end = with(size);
+        assert_eq!((end.code, &*end.stderr), (Some(0), ""), "{size}");
+        assert_eq!(end.json().pop().unwrap()["verified"], true, "{size}");
+    }
+    for size in ["1199", "65508"] {
+        assert_eq!(with(size).code, Some(2), "{size}");
+    }
+}
