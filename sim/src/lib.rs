@@ -3,6 +3,7 @@
 //! - [`Link`]: one direction of a path with latency, jitter, loss, reordering, duplication, rate,
 //!   queue, ECN marking and MTU.
 //! - [`Pair`]: two endpoints on a path, the fixture of most tests; [`Network`]: many around one router.
+//! - [`Line`]: flows that share a line, to judge congestion control.
 //! - [`Recorder`]: a host that keeps what arrives; [`Model`]: what an ideal session would have delivered.
 //! - [`Transcript`]: the hash of all that was sent.
 //! - [`Transparent`]: a crypto provider that hides nothing.
@@ -14,6 +15,7 @@
 #[expect(unsafe_code, reason = "a global allocator is unsafe by its trait; it only counts and forwards")]
 pub mod alloc;
 mod clock;
+mod line;
 mod link;
 mod model;
 mod net;
@@ -27,6 +29,7 @@ mod transcript;
 mod transparent;
 
 pub use clock::Clock;
+pub use line::{Cell, Line, Usage};
 pub use link::{Fate, GilbertElliott, Link, LinkConfig, LinkCounters, LinkMeta, Loss};
 pub use model::{Divergence, Model};
 pub use net::Network;

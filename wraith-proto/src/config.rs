@@ -240,6 +240,8 @@ pub struct Transport {
     pub manual_credit: bool,
     /// A packet holds at most one of the application's datagrams, so that its loss costs no more than one.
     pub lone_datagrams: bool,
+    /// What decides how fast a session sends.
+    pub congestion: Congestion,
     /// Packets are marked ECN-capable while the path proves to carry the marks.
     pub ecn: bool,
     /// Fresh keys are agreed on at the latest after this many packets of one end; half of what the suite allows
@@ -249,6 +251,17 @@ pub struct Transport {
     pub rekey_interval: Duration,
     /// The suites to offer, best first; empty means all that the crypto provider has, in its order.
     pub suites: &'static [Suite],
+}
+
+/// How a sender finds the rate that a path bears; nothing that a peer has to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Congestion {
+    /// CUBIC with `HyStart++` (RFC 9438, RFC 9406): fills the queue until it overflows.
+    #[default]
+    Cubic,
+    /// `BBRv3` (draft-ietf-ccwg-bbr): sends at the rate that the path delivers.
+    Bbr,
 }
 
 impl Default for Transport {
@@ -268,6 +281,7 @@ impl Default for Transport {
             peer_streams: 256,
             manual_credit: false,
             lone_datagrams: false,
+            congestion: Congestion::default(),
             ecn: true,
             rekey_packets: u64::MAX,
             rekey_interval: Duration::from_mins(2),
@@ -318,6 +332,8 @@ setters! {
     with_peer_streams => peer_streams: u16,
     /// Leaves every grant of credit to the application.
     with_manual_credit => manual_credit: bool,
+    /// Sets what decides how fast a session sends.
+    with_congestion => congestion: Congestion,
     /// Sets whether packets are marked ECN-capable.
     with_ecn => ecn: bool,
     /// Sets after how many packets fresh keys are agreed on.

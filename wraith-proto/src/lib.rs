@@ -38,7 +38,7 @@ pub mod trace;
 mod util;
 pub mod wire;
 
-pub use config::{Config, Limits, MIN_DATAGRAM, Peer, Policy, Shard, Transport};
+pub use config::{Config, Congestion, Limits, MIN_DATAGRAM, Peer, Policy, Shard, Transport};
 pub use crypto::{Identity, PeerId};
 pub use endpoint::{Budget, Deadline, Endpoint, Progress, Received, TimerKind, TxStatus};
 pub use error::{

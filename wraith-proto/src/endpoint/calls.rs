@@ -200,7 +200,7 @@ impl Endpoint {
 
 impl SessionState {
     pub(crate) fn stats(&self) -> SessionStats {
-        use crate::recovery::congestion::Congestion;
+        use crate::recovery::congestion::CongestionController;
         let recovery = &self.recovery;
         let rtt = &recovery.rtt;
         let known = |duration| if rtt.has_sample() { duration } else { core::time::Duration::ZERO };

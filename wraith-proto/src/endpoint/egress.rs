@@ -3,6 +3,7 @@
 use super::{Budget, Endpoint, TimerKind, TxStatus};
 use crate::meta::{Ecn, TxMeta};
 use crate::queue::{Source, TxQueue};
+use crate::recovery::congestion::CongestionController;
 use crate::recovery::{PaceInput, SentPool, pace_input};
 use crate::session::{Phase, SessionState};
 use crate::stats::Stats;
@@ -257,7 +258,7 @@ impl SessionState {
             return self.ending.is_some_and(|ending| ending.due).then_some(false);
         }
         if !self.has_news() {
-            self.recovery.app_limited = true;
+            self.recovery.on_app_limited();
             return None;
         }
         let asks = self.wants_to_ask() && self.admits(now, sent, stats);
@@ -269,6 +270,7 @@ impl SessionState {
         let recovery = &mut self.recovery;
         if !sent.may_send(&recovery.sent) {
             stats.records_exhausted += 1;
+            recovery.controller.on_app_limited();
             // A lost packet hands its record on, and a probe can do without.
             if recovery.probes == 0 && recovery.sent.lost.is_empty() {
                 return false;

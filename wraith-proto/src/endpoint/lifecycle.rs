@@ -94,7 +94,7 @@ impl Endpoint {
         let most = transport.max_datagram.min(parameters.max_datagram);
         let ipv6 = session.path.remote.ip().to_canonical().is_ipv6();
         let mtu = PathMtu::new(transport.min_datagram.min(most), most, ipv6, transport.mtu_search);
-        session.recovery = Recovery::new(now, mtu, transport.ecn, parameters.max_ack_delay);
+        session.recovery = Recovery::new(now, mtu, &transport, parameters.max_ack_delay);
         if let Some(rtt) = established.rtt {
             session.recovery.rtt.sample(rtt, Duration::ZERO, parameters.max_ack_delay.duration(), false);
         }

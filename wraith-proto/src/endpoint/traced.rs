@@ -8,7 +8,7 @@ use super::Endpoint;
 use super::scope::Scope;
 use crate::crypto::{Direction as Way, Role as End, Suite, TAG_LEN};
 use crate::error::{CloseReason, DropReason};
-use crate::recovery::congestion::Congestion;
+use crate::recovery::congestion::CongestionController;
 use crate::recovery::{AckSink, Recovery, SentFrame};
 use crate::session::{Keys, SessionHandle, SessionState};
 use crate::time::Instant;

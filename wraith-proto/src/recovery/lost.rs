@@ -2,14 +2,16 @@
 
 use heapless::Vec;
 
+use super::Narrow64;
+
 /// Runs of numbers remembered.
 const MAX_RUNS: usize = 12;
 
 /// The latest numbers that were given up, and how many of the latest congestion event proved to have arrived.
 #[derive(Debug, Default)]
 pub(super) struct LostNumbers {
-    /// Ascending, both ends inclusive, not acknowledged.
-    runs: Vec<(u64, u64), MAX_RUNS>,
+    /// Ascending, not acknowledged: the first number, and how many follow it.
+    runs: Vec<(Narrow64, u32), MAX_RUNS>,
     /// First number of the latest congestion event.
     event: u64,
     /// Packets of that event, and those of them that were acknowledged since.
@@ -34,23 +36,24 @@ impl LostNumbers {
     /// A packet is given up; numbers ascend.
     pub(super) fn add(&mut self, number: u64) {
         if let Some(last) = self.runs.last_mut()
-            && last.1 + 1 == number
+            && last.0.value() + u64::from(last.1) + 1 == number
+            && last.1 < u32::MAX
         {
-            last.1 = number;
+            last.1 += 1;
             return;
         }
         if self.runs.is_full() {
-            let (_, high) = self.runs.remove(0);
+            let (_, high) = bounds(self.runs.remove(0));
             self.forgotten |= high >= self.event;
         }
-        let _ = self.runs.push((number, number));
+        let _ = self.runs.push((Narrow64::new(number), 0));
     }
 
     /// Of the packets given up, the latest `packets`, from number `first` on, are called lost. A congestion event
     /// begins with them if `new`, or else they belong to the latest.
     pub(super) fn count(&mut self, first: u64, packets: u64, new: bool) {
         if new {
-            let forgotten = self.runs.first().is_none_or(|&(low, _)| low > first);
+            let forgotten = self.runs.first().is_none_or(|&(low, _)| low.value() > first);
             (self.event, self.lost, self.spurious, self.forgotten) = (first, 0, 0, forgotten);
         }
         self.lost += packets;
@@ -63,15 +66,15 @@ impl LostNumbers {
         if self.runs.is_empty() {
             return arrived;
         }
-        let mut left: Vec<(u64, u64), MAX_RUNS> = Vec::new();
+        let mut left: Vec<(Narrow64, u32), MAX_RUNS> = Vec::new();
         for at in 0..self.runs.len() {
-            let (mut low, high) = self.runs[at];
+            let (mut low, high) = bounds(self.runs[at]);
             for &(from, to) in ranges.iter().rev() {
                 let (from, to) = (from.max(low), to.min(high));
                 if from > to {
                     continue;
                 }
-                if low < from && left.push((low, from - 1)).is_err() {
+                if low < from && left.push(run(low, from - 1)).is_err() {
                     self.forgotten = true;
                 }
                 each(from, to);
@@ -80,7 +83,7 @@ impl LostNumbers {
                 self.spurious += (to + 1).saturating_sub(from.max(self.event));
                 low = to + 1;
             }
-            if low <= high && left.push((low, high)).is_err() {
+            if low <= high && left.push(run(low, high)).is_err() {
                 self.forgotten = true;
             }
         }
@@ -88,6 +91,16 @@ impl LostNumbers {
         arrived.undo = arrived.packets > 0 && self.lost > 0 && self.spurious >= self.lost && !self.forgotten;
         arrived
     }
+}
+
+/// First and last number of a run.
+fn bounds((low, more): (Narrow64, u32)) -> (u64, u64) {
+    (low.value(), low.value() + u64::from(more))
+}
+
+/// The run from `low` to `high`, a part of another.
+fn run(low: u64, high: u64) -> (Narrow64, u32) {
+    (Narrow64::new(low), (high - low) as u32)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use core::time::Duration;
 use heapless::Vec;
 
 pub(crate) use acks::Acks;
-use congestion::{Acked, Congestion, Controller, Lost};
+use congestion::{Acked, CongestionController, Controller, Lost, LostPacket};
 use ecn::{EcnCounters, EcnPath, EcnVerdict};
 use lost::LostNumbers;
 use pacer::Pacer;
@@ -23,9 +23,9 @@ pub(crate) use path_mtu::{MtuNews, PathMtu};
 pub(crate) use rtt::Rtt;
 pub(crate) use sent::{Narrow64, SentFrame, SentFrames, SentLists, SentPacket, SentPool};
 
+use crate::config::Transport;
 use crate::session::Sequence;
 use crate::time::{Instant, Millis};
-
 use crate::wire::Ack;
 
 /// A packet is lost when this many later ones were acknowledged (RFC 9002 §6.1.1); reordering raises it.
@@ -80,7 +80,7 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    pub(crate) fn new(now: Instant, path_mtu: PathMtu, ecn: bool, peer_delay: Millis) -> Self {
+    pub(crate) fn new(now: Instant, path_mtu: PathMtu, transport: &Transport, peer_delay: Millis) -> Self {
         Self {
             next_number: 0,
             skip_at: u64::MAX,
@@ -98,9 +98,9 @@ impl Recovery {
             lost: LostNumbers::default(),
             app_limited: true,
             rtt: Rtt::new(),
-            controller: Controller::new(path_mtu.size()),
+            controller: Controller::new(transport.congestion, path_mtu.size()),
             pacer: Pacer::new(now),
-            ecn: if ecn { EcnPath::new() } else { EcnPath::disabled() },
+            ecn: if transport.ecn { EcnPath::new() } else { EcnPath::disabled() },
             path_mtu,
             peer_delay,
             packets_lost: 0,
@@ -131,14 +131,20 @@ impl Recovery {
     }
 
     /// A packet that asks for an acknowledgement left.
-    pub(crate) fn on_sent(&mut self, pool: &mut SentPool, packet: SentPacket) {
-        let (now, size, number) = (packet.sent_at, packet.size, packet.number);
+    pub(crate) fn on_sent(&mut self, pool: &mut SentPool, mut packet: SentPacket) {
+        let (now, size, number) = (packet.sent_at(), packet.size, packet.number());
         self.in_flight += u64::from(size);
         self.last_asked = Some(now);
-        self.controller.on_sent(now, size, number);
+        packet.delivery = self.controller.on_sent(now, size, number, self.in_flight);
         self.pacer.on_sent(size);
         self.path_mtu.on_packet_sent(now);
         pool.push(&mut self.sent, packet);
+    }
+
+    /// There is less to send than window and pacer allow.
+    pub(crate) fn on_app_limited(&mut self) {
+        self.app_limited = true;
+        self.controller.on_app_limited();
     }
 
     /// A probe left that there was no record for.
@@ -213,8 +219,8 @@ impl Recovery {
     pub(crate) fn probe_oldest(&mut self, pool: &mut SentPool, sink: &mut impl AckSink) {
         if let Some(index) = self.sent.in_flight.front() {
             let packet = pool.get(index);
-            let number = packet.number;
-            self.path_mtu.on_lost(packet.size, packet.sent_at);
+            let number = packet.number();
+            self.path_mtu.on_lost(packet.size, packet.sent_at());
             self.lost.add(number);
             sink.packet_probed(number, self.largest_acked.map(Sequence::get));
             self.give_up(pool, index, sink);
@@ -278,7 +284,7 @@ impl Recovery {
         let mut range = ranges.iter().rev().peekable();
         let mut cursor = self.sent.in_flight.front();
         while let Some(index) = cursor {
-            let number = pool.get(index).number;
+            let number = pool.get(index).number();
             cursor = pool.next(index);
             while range.next_if(|&&(_, high)| high < number).is_some() {}
             let Some(&&(low, _)) = range.peek() else { break };
@@ -288,11 +294,11 @@ impl Recovery {
             let Some(packet) = pool.remove_in_flight(&mut self.sent, index) else { break };
             self.in_flight -= u64::from(packet.size);
             // A packet from before an absence measures that, too.
-            let measures = self.resumed.is_none_or(|resumed| packet.sent_at >= resumed);
+            let measures = self.resumed.is_none_or(|resumed| packet.sent_at() >= resumed);
             if number == ack.largest() && measures {
                 let delay = Duration::from_micros(ack.delay_micros());
                 self.rtt.sample(
-                    now.saturating_since(packet.sent_at),
+                    now.saturating_since(packet.sent_at()),
                     delay,
                     self.peer_delay.duration(),
                     true,
@@ -302,12 +308,17 @@ impl Recovery {
             newly.large |= self.path_mtu.on_acked(packet.size);
             newly.ect += u64::from(packet.ect);
             newly.app_limited = packet.app_limited;
-            self.controller.on_ack(&Acked { packet_number: number, bytes: packet.size });
+            self.controller.on_ack(&Acked {
+                packet_number: number,
+                bytes: packet.size,
+                sent_at: packet.sent_at(),
+                delivery: packet.delivery,
+            });
             sink.packet_acked(number);
             for frame in &packet.frames {
                 sink.acked(frame);
             }
-            sink.ack_seen(packet.reported);
+            sink.ack_seen(packet.reported.value());
         }
         newly
     }
@@ -340,7 +351,7 @@ impl Recovery {
         let mut cursor = self.sent.lost.front();
         while let Some(index) = cursor {
             cursor = pool.next(index);
-            let number = pool.get(index).number;
+            let number = pool.get(index).number();
             if ranges.iter().any(|&(low, high)| low <= number && number <= high)
                 && let Some(packet) = pool.remove_lost(&mut self.sent, index)
             {
@@ -369,11 +380,11 @@ impl Recovery {
         let mut event: Option<LossEvent> = None;
         while let Some(index) = self.sent.in_flight.front() {
             let packet = pool.get(index);
-            let (number, size, ect) = (packet.number, packet.size, packet.ect);
+            let (number, size, ect, delivery) = (packet.number(), packet.size, packet.ect, packet.delivery);
             if number >= largest {
                 break;
             }
-            let since = packet.sent_at.max(self.resumed.unwrap_or(packet.sent_at));
+            let since = packet.sent_at().max(self.resumed.unwrap_or(packet.sent_at()));
             let due = since.saturating_add(delay);
             if number + self.packet_threshold > largest && due > now {
                 self.loss_time = Some(due);
@@ -381,7 +392,8 @@ impl Recovery {
             }
             event.get_or_insert(LossEvent::new(number, since)).add(number, size, since);
             self.packets_lost += 1;
-            self.path_mtu.on_lost(size, packet.sent_at);
+            self.path_mtu.on_lost(size, packet.sent_at());
+            self.controller.on_packet_lost(now, &LostPacket { packet_number: number, bytes: size, delivery });
             self.lost.add(number);
             self.ecn.on_lost(u64::from(ect));
             sink.packet_lost(number, number + self.packet_threshold <= largest, largest);

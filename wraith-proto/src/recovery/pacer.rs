@@ -7,7 +7,7 @@
 use core::time::Duration;
 
 use crate::recovery::Recovery;
-use crate::recovery::congestion::Congestion;
+use crate::recovery::congestion::CongestionController;
 use crate::recovery::rtt::Rtt;
 use crate::time::{Instant, nanos};
 
@@ -15,6 +15,8 @@ use crate::time::{Instant, nanos};
 const TOKENS: u128 = 1 << 20;
 /// A burst is what the rate yields in this time, in nanoseconds.
 const BURST_TIME: u128 = 1_000_000;
+/// A second, in nanoseconds.
+const SECOND: u128 = 1_000_000_000;
 /// The largest burst, in bytes: one batch.
 const MAX_BURST: u64 = 65_536;
 /// Datagrams of more bytes than this leave in bursts of two: a default receive buffer holds only a handful.
@@ -27,6 +29,8 @@ const MIN_BURST: u64 = 2;
 pub(crate) struct PaceInput {
     /// Congestion window, in bytes.
     pub(crate) window: u64,
+    /// Bytes per second, if the congestion controller has an opinion; else a window per round trip, and a quarter more.
+    pub(crate) rate: Option<u64>,
     /// Smoothed round-trip time, or `None` before the first sample: the initial window leaves unpaced.
     pub(crate) rtt: Option<Duration>,
     /// Size of a full datagram, in bytes of UDP payload.
@@ -38,7 +42,7 @@ pub(crate) struct PaceInput {
 impl PaceInput {
     /// The input for a path.
     pub(crate) fn new(window: u64, rtt: &Rtt, mtu: u16, pending: u64) -> Self {
-        Self { window, rtt: rtt.has_sample().then(|| rtt.smoothed()), mtu, pending }
+        Self { window, rate: None, rtt: rtt.has_sample().then(|| rtt.smoothed()), mtu, pending }
     }
 }
 
@@ -115,7 +119,10 @@ impl Pacer {
 pub(crate) fn pace_input(recovery: &Recovery, mtu: u16) -> PaceInput {
     let controller = &recovery.controller;
     let pending = controller.window().saturating_sub(recovery.in_flight);
-    PaceInput::new(controller.window(), &recovery.rtt, mtu, pending)
+    PaceInput {
+        rate: controller.pacing_rate(&recovery.rtt),
+        ..PaceInput::new(controller.window(), &recovery.rtt, mtu, pending)
+    }
 }
 
 /// `bytes` per `time` nanoseconds, in bursts of `burst` bytes.
@@ -129,8 +136,10 @@ impl Rate {
     /// 1.25 windows per round trip, in slow start too: the window still grows by nine tenths each time, while twice the
     /// window would leave in half of the round, and the queue that it makes would be gone before `HyStart++` looks.
     fn new(input: &PaceInput) -> Option<Self> {
-        let bytes = u128::from(input.window.max(1)) * 5;
-        let time = u128::from(nanos(input.rtt?).max(1)) * 4;
+        let (bytes, time) = match input.rate {
+            Some(rate) => (u128::from(rate.max(1)), SECOND),
+            None => (u128::from(input.window.max(1)) * 5, u128::from(nanos(input.rtt?).max(1)) * 4),
+        };
         let mtu = u64::from(input.mtu);
         let burst = if mtu > LARGE_DATAGRAM {
             MIN_BURST * mtu

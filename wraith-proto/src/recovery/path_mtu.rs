@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use super::congestion::Congestion;
+use super::congestion::CongestionController;
 use super::{AckSink, Recovery};
 use crate::config::MIN_DATAGRAM;
 use crate::time::Instant;

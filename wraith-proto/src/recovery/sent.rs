@@ -2,6 +2,7 @@
 
 use heapless::Vec;
 
+use super::congestion::Delivery;
 use crate::stream::Bits;
 use crate::time::Instant;
 use crate::util::{Links, List, Slab};
@@ -44,8 +45,9 @@ pub(crate) type SentFrames = Vec<SentFrame, MAX_FRAMES, u8>;
 /// A packet that is in flight, or lost and not yet sent again.
 #[derive(Debug)]
 pub(crate) struct SentPacket {
-    pub(crate) number: u64,
-    pub(crate) sent_at: Instant,
+    pub(crate) number: Narrow64,
+    /// Nanoseconds of an [`Instant`].
+    pub(crate) sent_at: Narrow64,
     /// Bytes of the datagram.
     pub(crate) size: u16,
     /// It was marked ECT(0).
@@ -53,8 +55,23 @@ pub(crate) struct SentPacket {
     /// The application had nothing more to send.
     pub(crate) app_limited: bool,
     /// An ACK in it reported numbers below this one; 0 if it had none.
-    pub(crate) reported: u64,
+    pub(crate) reported: Narrow64,
+    /// Set by `Recovery::on_sent`.
+    pub(crate) delivery: Delivery,
     pub(crate) frames: SentFrames,
+}
+
+// 8 of them are part of what an idle session costs.
+const _: () = assert!(size_of::<SentPacket>() <= 104);
+
+impl SentPacket {
+    pub(crate) const fn number(&self) -> u64 {
+        self.number.value()
+    }
+
+    pub(crate) const fn sent_at(&self) -> Instant {
+        Instant::from_nanos(self.sent_at.value())
+    }
 }
 
 /// The records of one session.
@@ -181,12 +198,13 @@ mod tests {
 
     fn packet(number: u64) -> SentPacket {
         SentPacket {
-            number,
-            sent_at: Instant::MIN,
+            number: Narrow64::new(number),
+            sent_at: Narrow64::new(1),
             size: 1200,
             ect: false,
             app_limited: false,
-            reported: 0,
+            reported: Narrow64::new(0),
+            delivery: Delivery::default(),
             frames: Vec::new(),
         }
     }
@@ -208,7 +226,7 @@ mod tests {
         }
         assert!(!pool.may_send(&quiet), "the shared ones are taken");
         let first = bulk.in_flight.front().unwrap();
-        assert_eq!(pool.remove_in_flight(&mut bulk, first).unwrap().number, 0);
+        assert_eq!(pool.remove_in_flight(&mut bulk, first).unwrap().number(), 0);
         assert!(pool.may_send(&quiet), "one shared record is free again");
     }
 

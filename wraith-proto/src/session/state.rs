@@ -228,7 +228,7 @@ impl SessionState {
             cids: Cids::default(),
             window: ReceivedWindow::new(),
             acks: Acks::new(now),
-            recovery: Recovery::new(now, mtu, transport.ecn, delay),
+            recovery: Recovery::new(now, mtu, transport, delay),
             streams: SessionStreams::default(),
             reports: 0,
             datagrams: DatagramQueue::default(),

@@ -10,7 +10,8 @@ use payload::record_piece;
 use super::Endpoint;
 use crate::crypto::TAG_LEN;
 use crate::queue::Source;
-use crate::recovery::SentPacket;
+use crate::recovery::congestion::Delivery;
+use crate::recovery::{Narrow64, SentPacket};
 use crate::session::Phase;
 use crate::wire::{Frame, PACKET_HEADER_LEN, PacketHeader, apply_mask};
 
@@ -191,7 +192,16 @@ impl Endpoint {
         } else if asks {
             let number = session.recovery.packet_number() - 1;
             let (size, app_limited) = (len as u16, session.recovery.app_limited);
-            let packet = SentPacket { number, sent_at: self.now, size, ect, app_limited, reported, frames };
+            let packet = SentPacket {
+                number: Narrow64::new(number),
+                sent_at: Narrow64::new(self.now.as_nanos()),
+                size,
+                ect,
+                app_limited,
+                reported: Narrow64::new(reported),
+                delivery: Delivery::default(),
+                frames,
+            };
             session.recovery.on_sent(&mut self.sent, packet);
             self.trace_metrics(index);
         }

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use super::hystart::HyStart;
 use super::queue_watch::QueueWatch;
-use super::{Acked, Congestion, Lost, MAXIMUM_WINDOW, initial_window, minimum_window};
+use super::{Acked, CongestionController, Delivery, Lost, MAXIMUM_WINDOW, initial_window, minimum_window};
 use crate::recovery::rtt::Rtt;
 use crate::time::{Instant, nanos};
 
@@ -144,12 +144,13 @@ impl Cubic {
     }
 }
 
-impl Congestion for Cubic {
-    fn on_sent(&mut self, now: Instant, _bytes: u16, packet_number: u64) {
+impl CongestionController for Cubic {
+    fn on_sent(&mut self, now: Instant, _: u16, packet_number: u64, _: u64) -> Delivery {
         self.next_packet = packet_number.saturating_add(1);
         if let Some(since) = self.idle_since.take() {
             self.shift_epoch(now.saturating_since(since));
         }
+        Delivery::default()
     }
 
     fn on_ack(&mut self, ack: &Acked) {

@@ -4,14 +4,19 @@
 //! rounds are told apart by packet number rather than by time: packets sent at the very instant of a loss would
 //! otherwise count as sent before it.
 
+mod bbr;
 mod cubic;
 mod hystart;
 mod queue_watch;
+mod rate;
 
+use crate::config::Congestion;
 use crate::recovery::rtt::Rtt;
 use crate::time::Instant;
 
+pub(crate) use bbr::Bbr;
 pub(crate) use cubic::Cubic;
+pub(crate) use rate::Delivery;
 
 /// A newly acknowledged packet that was in flight.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +25,21 @@ pub(crate) struct Acked {
     pub(crate) packet_number: u64,
     /// Its size, in bytes of UDP payload.
     pub(crate) bytes: u16,
+    /// When it left.
+    pub(crate) sent_at: Instant,
+    /// What `on_sent` returned for it.
+    pub(crate) delivery: Delivery,
+}
+
+/// A packet declared lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LostPacket {
+    /// Its number.
+    pub(crate) packet_number: u64,
+    /// Its size, in bytes of UDP payload.
+    pub(crate) bytes: u16,
+    /// What `on_sent` returned for it.
+    pub(crate) delivery: Delivery,
 }
 
 /// Packets declared lost at one time, or a report of marks.
@@ -38,9 +58,10 @@ pub(crate) struct Lost {
 /// What loss detection tells a congestion controller and asks of it.
 ///
 /// In flight are packets that ask for an acknowledgement, MTU probes excepted: they are reported to none of these.
-pub(crate) trait Congestion {
-    /// A packet that counts as in flight leaves; numbers grow from call to call.
-    fn on_sent(&mut self, now: Instant, bytes: u16, packet_number: u64);
+pub(crate) trait CongestionController {
+    /// A packet that counts as in flight leaves, which makes it `in_flight`; numbers grow from call to call. What is
+    /// returned comes back with the packet's acknowledgement or loss.
+    fn on_sent(&mut self, now: Instant, bytes: u16, packet_number: u64, in_flight: u64) -> Delivery;
 
     /// Called once per newly acknowledged packet.
     fn on_ack(&mut self, ack: &Acked);
@@ -58,6 +79,12 @@ pub(crate) trait Congestion {
         rtt: &Rtt,
     );
 
+    /// Called once per lost packet, oldest first, before `on_loss` for all that were found together.
+    fn on_packet_lost(&mut self, _now: Instant, _lost: &LostPacket) {}
+
+    /// There was less to send than window and pacer allowed.
+    fn on_app_limited(&mut self) {}
+
     /// Packets were lost, or marked. Congestion reduces the window at most once per round trip (RFC 9002 §7.3.1).
     fn on_loss(&mut self, now: Instant, lost: &Lost);
 
@@ -69,6 +96,11 @@ pub(crate) trait Congestion {
 
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
+
+    /// Bytes per second that packets leave at; `None` spreads a window over a round trip.
+    fn pacing_rate(&self, _rtt: &Rtt) -> Option<u64> {
+        None
+    }
 
     /// Window at which slow start ends, `u64::MAX` before the first congestion.
     fn ssthresh(&self) -> u64;
@@ -87,26 +119,37 @@ pub(crate) trait Congestion {
 pub(crate) enum Controller {
     /// CUBIC with `HyStart++`.
     Cubic(Cubic),
+    /// `BBRv3`.
+    Bbr(Bbr),
 }
 
 impl Controller {
-    /// The default controller for a new path.
-    pub(crate) const fn new(mtu: u16) -> Self {
-        Self::Cubic(Cubic::new(mtu))
+    /// The controller for a new path.
+    pub(crate) const fn new(congestion: Congestion, mtu: u16) -> Self {
+        match congestion {
+            Congestion::Cubic => Self::Cubic(Cubic::new(mtu)),
+            Congestion::Bbr => Self::Bbr(Bbr::new(mtu)),
+        }
     }
 }
 
-impl Congestion for Controller {
-    fn on_sent(&mut self, now: Instant, bytes: u16, packet_number: u64) {
-        match self {
-            Self::Cubic(cubic) => cubic.on_sent(now, bytes, packet_number),
+/// Calls the controller that there is.
+macro_rules! dispatch {
+    ($controller:expr, $inner:ident => $call:expr) => {
+        match $controller {
+            Controller::Cubic($inner) => $call,
+            Controller::Bbr($inner) => $call,
         }
+    };
+}
+
+impl CongestionController for Controller {
+    fn on_sent(&mut self, now: Instant, bytes: u16, packet_number: u64, in_flight: u64) -> Delivery {
+        dispatch!(self, inner => inner.on_sent(now, bytes, packet_number, in_flight))
     }
 
     fn on_ack(&mut self, ack: &Acked) {
-        match self {
-            Self::Cubic(cubic) => cubic.on_ack(ack),
-        }
+        dispatch!(self, inner => inner.on_ack(ack));
     }
 
     fn on_ack_frame_end(
@@ -117,45 +160,43 @@ impl Congestion for Controller {
         app_limited: bool,
         rtt: &Rtt,
     ) {
-        match self {
-            Self::Cubic(cubic) => cubic.on_ack_frame_end(now, largest_acked, in_flight, app_limited, rtt),
-        }
+        dispatch!(self, inner => inner.on_ack_frame_end(now, largest_acked, in_flight, app_limited, rtt));
+    }
+
+    fn on_packet_lost(&mut self, now: Instant, lost: &LostPacket) {
+        dispatch!(self, inner => inner.on_packet_lost(now, lost));
+    }
+
+    fn on_app_limited(&mut self) {
+        dispatch!(self, inner => inner.on_app_limited());
     }
 
     fn on_loss(&mut self, now: Instant, lost: &Lost) {
-        match self {
-            Self::Cubic(cubic) => cubic.on_loss(now, lost),
-        }
+        dispatch!(self, inner => inner.on_loss(now, lost));
     }
 
     fn on_spurious(&mut self) {
-        match self {
-            Self::Cubic(cubic) => cubic.on_spurious(),
-        }
+        dispatch!(self, inner => inner.on_spurious());
     }
 
     fn on_mtu(&mut self, mtu: u16) {
-        match self {
-            Self::Cubic(cubic) => cubic.on_mtu(mtu),
-        }
+        dispatch!(self, inner => inner.on_mtu(mtu));
     }
 
     fn window(&self) -> u64 {
-        match self {
-            Self::Cubic(cubic) => cubic.window(),
-        }
+        dispatch!(self, inner => inner.window())
+    }
+
+    fn pacing_rate(&self, rtt: &Rtt) -> Option<u64> {
+        dispatch!(self, inner => inner.pacing_rate(rtt))
     }
 
     fn ssthresh(&self) -> u64 {
-        match self {
-            Self::Cubic(cubic) => cubic.ssthresh(),
-        }
+        dispatch!(self, inner => inner.ssthresh())
     }
 
     fn events(&self) -> u64 {
-        match self {
-            Self::Cubic(cubic) => cubic.events(),
-        }
+        dispatch!(self, inner => inner.events())
     }
 }
 

@@ -39,17 +39,19 @@ impl QueueWatch {
 
     /// Whether there was a queue all through the last round, as far as is known.
     pub(super) const fn is_there(&self) -> bool {
-        if self.last == NONE || self.base == 0 {
-            return true;
-        }
-        let mut threshold = self.base / DIVISOR;
-        if threshold < SHORTEST {
-            threshold = SHORTEST;
-        } else if threshold > LONGEST {
-            threshold = LONGEST;
-        }
-        self.last >= self.base.saturating_add(threshold)
+        self.last == NONE || self.base == 0 || is_queue(self.base, self.last)
     }
+}
+
+/// Whether a round whose shortest round trip is `shortest` met a queue, where the path has shown `base`; nanoseconds.
+pub(super) const fn is_queue(base: u64, shortest: u64) -> bool {
+    let mut threshold = base / DIVISOR;
+    if threshold < SHORTEST {
+        threshold = SHORTEST;
+    } else if threshold > LONGEST {
+        threshold = LONGEST;
+    }
+    shortest >= base.saturating_add(threshold)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ fn at(nanos: u64) -> Instant {
 
 /// In congestion avoidance, with more to send than any burst.
 fn input(window: u64, rtt: Duration, mtu: u16) -> PaceInput {
-    PaceInput { window, rtt: Some(rtt), mtu, pending: u64::MAX }
+    PaceInput { window, rate: None, rtt: Some(rtt), mtu, pending: u64::MAX }
 }
 
 /// 1.25 MB/s: 1,250 bytes per millisecond.
@@ -232,7 +232,7 @@ proptest! {
         window: u64, rtt: u64, mtu: u16, pending: u64,
         steps in proptest::collection::vec((any::<u64>(), any::<u16>()), 1..50),
     ) {
-        let input = PaceInput { window, rtt: Some(Duration::from_nanos(rtt)), mtu, pending };
+        let input = PaceInput { window, rate: None, rtt: Some(Duration::from_nanos(rtt)), mtu, pending };
         let mut pacer = Pacer::new(Instant::MIN);
         for (now, bytes) in steps {
             let now = Instant::from_nanos(now);

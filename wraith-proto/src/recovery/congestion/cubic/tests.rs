@@ -3,6 +3,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::Congestion;
 
 const MTU: u16 = 1_200;
 const PACKET: u64 = MTU as u64;
@@ -10,6 +11,10 @@ const RTT: Duration = Duration::from_millis(100);
 
 fn at(time: Duration) -> Instant {
     Instant::from_nanos(1_000_000_000).saturating_add(time)
+}
+
+fn acked(packet_number: u64) -> Acked {
+    Acked { packet_number, bytes: MTU, sent_at: at(Duration::ZERO), delivery: Delivery::default() }
 }
 
 fn lost(largest: u64, persistent: bool, ecn: bool) -> Lost {
@@ -50,7 +55,7 @@ impl Path {
 
     fn send(&mut self, packets: u64) {
         for _ in 0..packets {
-            self.cubic.on_sent(at(self.now), MTU, self.next);
+            self.cubic.on_sent(at(self.now), MTU, self.next, PACKET);
             self.next += 1;
         }
     }
@@ -62,7 +67,7 @@ impl Path {
 
     fn ack_upto(&mut self, largest: u64, packets: u64, app_limited: bool) {
         for packet_number in largest + 1 - packets..=largest {
-            self.cubic.on_ack(&Acked { packet_number, bytes: MTU });
+            self.cubic.on_ack(&acked(packet_number));
         }
         self.first = largest + 1;
         self.cubic.on_ack_frame_end(at(self.now), largest, PACKET, app_limited, &self.rtt);
@@ -268,7 +273,7 @@ fn acks_of_packets_sent_before_the_loss_do_not_grow_the_window() {
     let mut path = Path::new(RTT);
     path.send(10);
     // The frame that reveals the loss acknowledges others: reported before or after it.
-    path.cubic.on_ack(&Acked { packet_number: 5, bytes: MTU });
+    path.cubic.on_ack(&acked(5));
     path.on_loss(&lost(3, false, false));
     path.ack(4, false);
     assert_eq!((path.cubic.window(), path.cubic.state.epoch), (8_400, None));
@@ -451,9 +456,9 @@ fn a_delay_that_stays_ends_slow_start_after_five_slower_rounds() {
 
 #[test]
 fn the_enum_passes_everything_on() {
-    let mut controller = super::super::Controller::new(MTU);
-    controller.on_sent(at(Duration::ZERO), MTU, 0);
-    controller.on_ack(&Acked { packet_number: 0, bytes: MTU });
+    let mut controller = super::super::Controller::new(Congestion::Cubic, MTU);
+    controller.on_sent(at(Duration::ZERO), MTU, 0, PACKET);
+    controller.on_ack(&acked(0));
     controller.on_ack_frame_end(at(RTT), 0, 0, false, &Rtt::new());
     assert_eq!((controller.window(), controller.ssthresh()), (13_200, u64::MAX));
     controller.on_loss(at(RTT), &lost(0, false, false));
