@@ -14,7 +14,7 @@ use wraith_sim::Cell;
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for rate in [10, 100, 1_000] {
-        for rtt in [1, 20, 100, 300] {
+        for rtt in [20, 100, 300, 1] {
             for buffer in [20, 200] {
                 let mut add = |flows: &str, loss| cells.push(Cell::new(flows, rate, rtt, buffer, loss));
                 for loss in [0, 1_000, 10_000, 50_000] {

@@ -36,7 +36,7 @@ impl Line {
     /// Lets one flow for each of `flows` send without end, and measures once they had time to settle.
     ///
     /// A single flow has 5 s and 20 round trips, then 10 s and 20 round trips are measured. Several begin two seconds
-    /// apart, and have 30 s and 200 round trips.
+    /// apart, and have a minute and 200 round trips.
     ///
     /// # Panics
     /// If a flow does not connect within 30 seconds.
@@ -53,7 +53,7 @@ impl Line {
         }
         race.network.run_for(match flows {
             [_] => Duration::from_secs(5) + 20 * self.rtt,
-            _ => Duration::from_secs(30) + 200 * self.rtt,
+            _ => Duration::from_mins(1) + 200 * self.rtt,
         });
         let before = race.received(&sessions);
         let mut queueing = Duration::ZERO;

@@ -301,12 +301,17 @@ impl Bbr {
         (self.full_rate, self.full_rounds, self.full_now) = (rate, 0, false);
     }
 
-    /// In Startup the rate only grows (§5.6.2).
+    /// In Startup the rate only grows, from the initial window per round trip (§5.6.2).
     fn set_pacing_rate(&mut self, gain: u64) {
         let rate = percent(percent(self.rate(), gain), MARGIN).max(1);
-        if self.full_ever || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
+        self.pacing_rate =
+            if self.full_ever { rate } else { rate.max(self.pacing_rate).max(self.first_rate(self.min_rtt)) };
+    }
+
+    /// The rate before any sample, on a path with a round trip of so many nanoseconds.
+    fn first_rate(&self, rtt: u64) -> u64 {
+        let rate = u128::from(initial_window(self.mtu)) * 1_000_000_000 / u128::from(rtt.max(1));
+        percent(u64::try_from(rate).unwrap_or(u64::MAX), STARTUP_GAIN)
     }
 
     /// The window stays what it was while `ProbeRtt` uses less of it (§5.6.4.6).
@@ -457,12 +462,12 @@ impl CongestionController for Bbr {
         self.window.min(if self.phase == Phase::ProbeRtt { self.probe_rtt_window() } else { u64::MAX })
     }
 
+    /// Before the first sample it follows from the handshake's round trip, if there is one.
     fn pacing_rate(&self, rtt: &Rtt) -> Option<u64> {
         if self.pacing_rate > 0 {
             return Some(self.pacing_rate);
         }
-        let nominal = u128::from(self.window) * 10_000_000 / u128::from(nanos(rtt.smoothed()).max(1));
-        rtt.has_sample().then_some(nominal as u64 * STARTUP_GAIN)
+        rtt.has_sample().then(|| self.first_rate(nanos(rtt.smoothed())))
     }
 
     fn ssthresh(&self) -> u64 {

@@ -370,6 +370,8 @@ fn an_application_that_offers_little_does_not_end_startup() {
         path.now = path.now.saturating_add(MS(50));
     }
     assert_eq!(path.bbr.phase, Phase::Startup);
+    // Nor does it delay what comes then: ten packets a round trip, times 2.77.
+    assert_near(path.bbr.pacing_rate, 277 * PACKET, 5);
 }
 
 #[test]
