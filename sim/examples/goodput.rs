@@ -1,10 +1,10 @@
-//! Prints how much of a line one stream uses: a table of loss by round trip and buffer, in virtual time.
+//! Prints how much of a line one stream uses with CUBIC: a table of loss by round trip and buffer, in virtual time.
 //!
 //! `cargo run --release -p wraith-sim --example goodput`
 
 use std::time::Duration;
 
-use wraith_proto::{Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId};
+use wraith_proto::{Congestion, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId};
 use wraith_sim::{Host, LinkConfig, Pair, PairConfig, Transparent};
 
 const RATE: u64 = 100_000_000;
@@ -36,7 +36,10 @@ fn goodput(rtt: u64, loss: u32, buffer_percent: u64) -> u64 {
     let bdp = RATE / 8 * rtt / 1000;
     let link = LinkConfig::perfect().with_latency(Duration::from_micros(rtt * 500));
     let queue = (bdp * buffer_percent / 100).max(3_000) as usize;
-    let mut config = PairConfig::new(1).with_both(|config| config.crypto = Transparent::CHECKED);
+    let mut config = PairConfig::new(1).with_both(|config| {
+        config.crypto = Transparent::CHECKED;
+        config.transport = config.transport.with_congestion(Congestion::Cubic);
+    });
     config.to_right = link.with_rate(Some(RATE)).with_queue_bytes(queue).with_loss(loss);
     config.to_left = link.with_loss(loss);
     let mut pair = Pair::with_hosts(config, Count::default(), Count::default());

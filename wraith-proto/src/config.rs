@@ -258,9 +258,9 @@ pub struct Transport {
 #[non_exhaustive]
 pub enum Congestion {
     /// CUBIC with `HyStart++` (RFC 9438, RFC 9406): fills the queue until it overflows.
-    #[default]
     Cubic,
     /// `BBRv3` (draft-ietf-ccwg-bbr): sends at the rate that the path delivers.
+    #[default]
     Bbr,
 }
 

@@ -72,7 +72,7 @@ fn no_loss_reordering_or_duplication_stops_fresh_keys_or_repeats_a_nonce() {
             .with_rate(Some(20_000_000));
         let config = PairConfig::new(seed).with_link(link);
         let (mut pair, left, right, recorder) = watched(config, 1, Duration::ZERO);
-        for _ in 0..4 {
+        for _ in 0..6 {
             transfer(&mut pair, left, 60_000, LIMIT);
         }
         assert_eq!(closed(&pair), [], "seed {seed}");
