@@ -471,3 +471,17 @@ fn equal_runs_are_equal_and_probes_are_not_in_step() {
     assert_eq!(waits(4 * BDP), waits(4 * BDP));
     assert_ne!(waits(4 * BDP).0, waits(BDP / 3).0);
 }
+
+#[test]
+fn a_larger_datagram_keeps_the_window_and_what_was_measured() {
+    let mut bbr = Bbr::new(MTU);
+    bbr.on_mtu(8_972);
+    assert_eq!((bbr.window(), bbr.min_window()), (initial_window(8_972), MIN_PACKETS * 8_972));
+    let mut path = Path::new();
+    path.run_for(MS(3_000));
+    let (window, rate) = (path.bbr.window(), path.bbr.max_rate());
+    path.bbr.on_mtu(1_472);
+    assert_eq!((path.bbr.window(), path.bbr.max_rate()), (window, rate));
+    path.bbr.on_mtu(60_000);
+    assert_eq!(path.bbr.window(), window.max(MIN_PACKETS * 60_000));
+}
