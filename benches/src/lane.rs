@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use wraith_proto::Congestion;
 use wraith_proto::crypto::{CryptoProvider, Suite};
 
 use crate::Duo;
@@ -58,6 +59,8 @@ impl Lane {
                 config.crypto = crypto;
                 config.transport.suites = suites;
                 config.transport = config.transport.with_min_datagram(packet).with_max_datagram(packet);
+                // A window, and no rate that time has to pass for.
+                config.transport.congestion = Congestion::Cubic;
             },
             BATCH,
         );
