@@ -85,8 +85,7 @@ fn filter(companion: &Companion, interface: &Interface) -> Result<Filter, BindEr
     if addresses.is_empty() {
         return Err(io::Error::from(io::ErrorKind::AddrNotAvailable).into());
     }
-    let longest =
-        interface.mtu.min(u32::from(u16::MAX)) as usize + wire::ETHERNET_HEADER + 8 - wire::IPV4_HEADERS;
+    let longest = interface.mtu as usize + wire::ETHERNET_HEADER + 8 - wire::IPV4_HEADERS;
     Ok(Filter { mac: interface.mac, port: local.port(), addresses, longest: longest as u16 })
 }
 

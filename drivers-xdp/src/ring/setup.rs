@@ -89,8 +89,8 @@ fn try_open(setup: &Setup) -> Result<(Transmit, Receive), Refusal> {
         headroom: 0,
         flags: 0,
     };
-    let socket = Socket::new(&interface).map_err(refused(Step::Socket))?;
-    drop(socket);
+    // `Umem::new` opens a socket as well, and does not tell whether that or the memory was refused.
+    drop(Socket::new(&interface).map_err(refused(Step::Socket))?);
     // SAFETY: the area is a mapping of its own on page boundaries, and both halves keep it as long as their rings, by
     // which alone the kernel learns of parts to use. Pages that it still uses afterwards are pinned by itself.
     let umem = unsafe { Umem::new(config, memory.whole()) }.map_err(refused(Step::Memory))?;
