@@ -193,6 +193,9 @@ pub(crate) struct Receive {
     /// Write the bytes to stdout instead of a file
     #[arg(long)]
     pub(crate) stdout: bool,
+    /// How long to look for a sender that was lost on the way; 0 gives up at once
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
+    pub(crate) patience: Duration,
     /// How files are read and written
     #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
     pub(crate) files: files::Choice,

@@ -14,6 +14,9 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// after 1,750 ms (`PROTO §4.10`, `§11.7`). Whoever answers has the time of the handshake to finish it.
 const PATIENCE: Duration = Duration::from_millis(1_700);
 
+/// Before a peer that was lost is dialled again: the first time, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(5));
+
 /// Where sessions may begin, and what became of the attempts.
 #[derive(Debug)]
 pub(super) struct Dialer {
@@ -22,6 +25,8 @@ pub(super) struct Dialer {
     next_at: Instant,
     running: Vec<Attempt>,
     ended: Vec<(Target, End)>,
+    /// While a peer that was lost is looked for: the pause before it is dialled again.
+    pause: Option<Duration>,
 }
 
 /// A dial that was not answered yet.
@@ -43,7 +48,17 @@ enum End {
 
 impl Dialer {
     pub(super) fn new(targets: Vec<Target>, now: Instant) -> Self {
-        Self { targets, next: 0, next_at: now, running: Vec::new(), ended: Vec::new() }
+        Self { targets, next: 0, next_at: now, running: Vec::new(), ended: Vec::new(), pause: None }
+    }
+
+    /// Looks for the peer at `target`, which was lost: there again and again, and once wherever else it may be
+    /// (`PROTO §11.8`).
+    pub(super) fn seek(&mut self, target: Target, now: Instant) {
+        self.targets.retain(|other| *other != target);
+        self.targets.insert(0, target);
+        (self.next, self.next_at) = (0, now);
+        self.ended.clear();
+        self.pause = Some(PAUSE.0);
     }
 
     /// Dials whoever's turn has come, and gives up whoever did not answer.
@@ -55,7 +70,7 @@ impl Dialer {
         }
         while let Some(&target) = self.targets.get(self.next) {
             // If nobody is left to wait for, the next one need not wait.
-            if now < self.next_at && !self.running.is_empty() {
+            if now < self.next_at && (self.next == 0 || !self.running.is_empty()) {
                 return;
             }
             self.next += 1;
@@ -73,6 +88,7 @@ impl Dialer {
                 Err(_) => self.ended.push((target, End::Impossible)),
             }
         }
+        self.begin_again(now);
     }
 
     /// `session` is the one: ends the other attempts.
@@ -96,10 +112,17 @@ impl Dialer {
             }
         }
         self.next = self.targets.len();
+        self.pause = None;
     }
 
     /// An attempt has ended.
-    pub(super) fn on_closed(&mut self, session: SessionHandle, reason: CloseReason, endpoint: &Endpoint) {
+    pub(super) fn on_closed(
+        &mut self,
+        now: Instant,
+        session: SessionHandle,
+        reason: CloseReason,
+        endpoint: &Endpoint,
+    ) {
         let Some(at) = self.running.iter().position(|attempt| attempt.session == session) else { return };
         let Attempt { target, .. } = self.running.swap_remove(at);
         let end = match reason {
@@ -111,11 +134,18 @@ impl Dialer {
             _ => End::Silent,
         };
         self.ended.push((target, end));
+        self.begin_again(now);
     }
 
-    /// Why nobody is left to wait for, if so.
+    /// Why nobody is left to wait for, if so. Who is looked for may still come, unless it has refused.
     pub(super) fn failure(&self) -> Option<Failure> {
-        (self.running.is_empty() && self.next == self.targets.len()).then(|| failed(self.message()))
+        let over = self.is_over() && self.pause.is_none();
+        (over || self.pause.is_some() && self.with(End::Refused).is_some()).then(|| failed(self.message()))
+    }
+
+    /// Who answered in place of the peer that is looked for, if anybody did.
+    pub(super) fn impostor(&self) -> Option<Failure> {
+        self.with(End::OtherPeer).map(|_| failed(self.message()))
     }
 
     /// When the next attempt is due, or one is given up.
@@ -124,16 +154,38 @@ impl Dialer {
         self.running.iter().map(|attempt| attempt.until).chain(next).min()
     }
 
+    /// Whether every target was dialled and has ended.
+    fn is_over(&self) -> bool {
+        self.running.is_empty() && self.next == self.targets.len()
+    }
+
+    /// After a pause, dials again who is looked for.
+    fn begin_again(&mut self, now: Instant) {
+        if let Some(pause) = self.pause
+            && self.is_over()
+            && self.with(End::Refused).is_none()
+        {
+            self.targets.truncate(1);
+            (self.next, self.next_at) = (0, now.saturating_add(pause));
+            self.ended.retain(|(_, end)| *end == End::OtherPeer);
+            self.ended.truncate(1);
+            self.pause = Some(pause.saturating_mul(2).min(PAUSE.1));
+        }
+    }
+
+    fn with(&self, end: End) -> Option<&Target> {
+        self.ended.iter().find(|(_, ended)| *ended == end).map(|(target, _)| target)
+    }
+
     fn message(&self) -> String {
-        let with = |end: End| self.ended.iter().find(|(_, ended)| *ended == end).map(|(target, _)| target);
         let addresses: Vec<_> = self.ended.iter().map(|(target, _)| target.addr.to_string()).collect();
         let addresses = addresses.join(", ");
-        if let Some(Target { addr, .. }) = with(End::Refused) {
+        if let Some(Target { addr, .. }) = self.with(End::Refused) {
             return format!(
                 "{addr} refused the session: it sends to another peer only, or speaks another version; ask its owner"
             );
         }
-        if let Some(Target { id, .. }) = with(End::OtherPeer) {
+        if let Some(Target { id, .. }) = self.with(End::OtherPeer) {
             return format!(
                 "another peer than {id} answers at {addresses}: get a new ticket from the sender"
             );
@@ -145,5 +197,88 @@ impl Dialer {
         format!(
             "no answer from {addresses}: check that `wraith-cli send` still runs there and that no firewall stops UDP"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use wraith_proto::{Config, Event, Identity, Limits};
+
+    use super::*;
+
+    fn endpoint() -> Endpoint {
+        let mut config = Config::new(Identity::from_seed([1; 32]), b"test");
+        config.limits = Limits { sessions: 3, ..Limits::client() };
+        Endpoint::new(config, [1; 32], Instant::MIN).unwrap()
+    }
+
+    fn targets() -> [Target; 2] {
+        let id = Identity::from_seed([2; 32]).peer_id();
+        ["127.0.0.1:1", "127.0.0.1:2"].map(|addr| Target { id, addr: addr.parse().unwrap() })
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::MIN.saturating_add(Duration::from_millis(millis))
+    }
+
+    /// Nobody answers up to `end`; when dials to each port began, in milliseconds.
+    fn run(dialer: &mut Dialer, endpoint: &mut Endpoint, end: u64) -> BTreeMap<u16, Vec<u64>> {
+        let (mut seen, mut begun) = (Vec::new(), BTreeMap::<u16, Vec<u64>>::new());
+        let mut millis = 0;
+        while millis < end {
+            dialer.dial_due(at(millis), endpoint);
+            for attempt in &dialer.running {
+                if !seen.contains(&attempt.session) {
+                    seen.push(attempt.session);
+                    begun.entry(attempt.target.addr.port()).or_default().push(millis);
+                }
+            }
+            while let Some((session, event)) = endpoint.poll_event() {
+                if let Event::Closed(reason) = event {
+                    dialer.on_closed(at(millis), session, reason, endpoint);
+                }
+            }
+            let Some(next) = dialer.wake_at() else { break };
+            millis = (next.as_nanos() / 1_000_000).max(millis + 1);
+        }
+        begun
+    }
+
+    #[test]
+    fn addresses_are_dialled_once_each_and_then_the_dialer_has_failed() {
+        let mut dialer = Dialer::new(targets().to_vec(), at(0));
+        let begun = run(&mut dialer, &mut endpoint(), 60_000);
+        assert_eq!(begun, [(1, vec![0]), (2, vec![250])].into());
+        let failure = dialer.failure().unwrap().to_string();
+        assert!(failure.starts_with("no answer from 127.0.0.1:1, 127.0.0.1:2"), "{failure}");
+    }
+
+    /// `PROTO §11.8`
+    #[test]
+    fn who_was_lost_is_dialled_ever_more_seldom_and_other_addresses_once() {
+        let [other, lost] = targets();
+        let mut dialer = Dialer::new(vec![other, lost], at(0));
+        dialer.seek(lost, at(0));
+        let begun = run(&mut dialer, &mut endpoint(), 30_000);
+        assert_eq!(begun[&1], [250]);
+        assert_eq!(begun[&2], [0, 2_250, 4_550, 7_450, 11_550, 18_050, 24_750]);
+        assert!(dialer.failure().is_none());
+        dialer.stop(at(30_000), &mut endpoint());
+        assert!(dialer.wake_at().is_none());
+    }
+
+    #[test]
+    fn who_refuses_is_looked_for_no_longer() {
+        let [_, lost] = targets();
+        let mut dialer = Dialer::new(vec![lost], at(0));
+        let mut endpoint = endpoint();
+        dialer.seek(lost, at(0));
+        dialer.dial_due(at(0), &mut endpoint);
+        let session = dialer.running[0].session;
+        dialer.on_closed(at(5), session, CloseReason::Refused, &endpoint);
+        assert!(dialer.failure().unwrap().to_string().contains("refused the session"));
+        assert!(dialer.wake_at().is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! `receive`: dials the sender that a ticket names, fetches, verifies, stores.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wraith_drivers::{Park, Runner, Unpark};
 use wraith_proto::{Identity, Policy};
@@ -51,7 +52,8 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     let v6 = targets.iter().any(|target| target.addr.is_ipv6());
     let bind = common.bind.unwrap_or_else(|| any(v6));
     let (offer, packet_size) = (common.suite, args.packet_size);
-    let job = ReceiveJob { output, identity, offer, packet_size, ticket, targets, place, stop };
+    let patience = args.patience;
+    let job = ReceiveJob { output, identity, offer, packet_size, ticket, targets, patience, place, stop };
     with_driver(output, common.driver, &common.device.host(), bind, job)
 }
 
@@ -62,6 +64,7 @@ struct ReceiveJob {
     packet_size: Option<u16>,
     ticket: Ticket,
     targets: Vec<Target>,
+    patience: Duration,
     place: Option<(Place, Files)>,
     stop: Stop,
 }
@@ -70,7 +73,7 @@ impl Job for ReceiveJob {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, packet_size, ticket, targets, place, stop } = self;
+        let Self { output, identity, offer, packet_size, ticket, targets, patience, place, stop } = self;
         let unparker = driver.unparker();
         let wake: Wake = Arc::new(move || {
             // A loop that cannot be woken ends its wait by itself.
@@ -85,12 +88,14 @@ impl Job for ReceiveJob {
         let now = driver.now();
         let peers = targets.iter().map(|target| target.addr);
         let transport = path::dialling(transport(offer), peers, &driver.caps(), packet_size);
-        let limits = limits(targets.len() as u32);
+        // One more: a source that is lost may still have its session when another one begins.
+        let limits = limits(targets.len() as u32 + 1);
         let endpoint = endpoint(identity, Policy::Set([].into()), limits, transport, now)?;
         let order = Order {
             request: Request::new(Kind::File, ticket.hash),
             token: ticket.token,
             dialer: Dialer::new(targets, now),
+            patience,
             sink,
             wake,
         };

@@ -1,6 +1,7 @@
 //! The application behind `receive`: one content from the first source that answers.
 
 mod link;
+mod search;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::output::Output;
 
 use link::Link;
+use search::Search;
 
 /// Buffers of 1 MiB: what is on its way and what is being written.
 const BUFFERS: usize = 8;
@@ -35,6 +37,8 @@ pub(super) struct Order {
     pub(super) request: Request,
     pub(super) token: Token,
     pub(super) dialer: Dialer,
+    /// How long to look for a source that was lost; zero gives up at once.
+    pub(super) patience: Duration,
     pub(super) sink: Sink,
     pub(super) wake: Wake,
 }
@@ -60,6 +64,8 @@ pub(super) struct Receiver {
     fetch: FetchId,
     token: Token,
     dialer: Dialer,
+    patience: Duration,
+    search: Option<Search>,
     sink: Sink,
     wake: Wake,
     link: Option<Link>,
@@ -78,7 +84,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(output: Output, progress: Progress, order: Order) -> Self {
-        let Order { request, token, dialer, sink, wake } = order;
+        let Order { request, token, dialer, patience, sink, wake } = order;
         let limits = FetchLimits { buffers: BUFFERS, per_source: BUFFERS, ..FetchLimits::default() };
         let mut fetcher = Fetcher::new(limits);
         let fetch = fetcher.fetch(request);
@@ -89,6 +95,8 @@ impl Receiver {
             fetch,
             token,
             dialer,
+            patience,
+            search: None,
             sink,
             wake,
             link: None,
@@ -126,10 +134,12 @@ impl Receiver {
     }
 
     fn on_connected(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle) {
-        if self.link.is_some() || self.outcome.is_some() {
+        let wanted = self.link.is_none() || self.search.is_some();
+        if !wanted || self.outcome.is_some() || self.complete.is_some() {
             return;
         }
         let Some(target) = self.dialer.win(session, now, endpoint) else { return };
+        self.leave_old_link(now, endpoint);
         let Some(mut view) = endpoint.session(session) else { return };
         // A fresh session has room for one stream, unless the peer allows none.
         let Ok(stream) = view.open(Dir::Bi) else {
@@ -144,19 +154,20 @@ impl Receiver {
         self.output.detail(format_args!("session with {target}, {}", cipher::described(suite)));
         self.link = Some(Link::new(session, target, suite, stream, now));
         self.fetcher.add_source(session);
-        self.asked_at = self.clock.now();
+        if self.asked_at == Instant::MIN {
+            self.asked_at = self.clock.now();
+        }
         // The first request of a new source is always taken.
         let _ = self.fetcher.ask(self.fetch, session, self.token);
     }
 
     fn on_closed(&mut self, now: Instant, endpoint: &Endpoint, session: SessionHandle, reason: CloseReason) {
-        self.dialer.on_closed(session, reason, endpoint);
+        self.dialer.on_closed(now, session, reason, endpoint);
         if let Some(link) = self.link.take_if(|link| link.session == session) {
-            let name = link.target.to_string();
             let reason = if link.is_broken() { CloseReason::Violation } else { reason };
             self.fetcher.remove_source(session);
-            if self.complete.is_none() {
-                self.fail(now, lost(&name, reason), Code::STOPPED);
+            if self.complete.is_none() && !self.may_return(now, link.target, reason) {
+                self.fail(now, lost(&link.target.to_string(), reason), Code::STOPPED);
             }
         } else if self.link.is_none()
             && let Some(failure) = self.dialer.failure()
@@ -211,9 +222,12 @@ impl Receiver {
                 }
                 // Both ends know: nothing is left to say.
                 FetchEvent::Acknowledged { .. } => self.leave_at = Some(now),
-                FetchEvent::SourceEnded { why, .. } if self.complete.is_none() => {
-                    let name = self.link.as_ref().map(|link| link.target.to_string()).unwrap_or_default();
-                    self.fail(now, ended(&name, why), Code::STOPPED);
+                // Sessions that are over are dealt with where they end.
+                FetchEvent::SourceEnded { source, why, .. } if self.complete.is_none() => {
+                    if let Some(link) = self.link.as_ref().filter(|link| link.session == source) {
+                        let name = link.target.to_string();
+                        self.fail(now, ended(&name, why), Code::STOPPED);
+                    }
                 }
                 _ => {}
             }
@@ -319,11 +333,8 @@ impl App for Receiver {
         if self.stopping && self.outcome.is_none() {
             self.interrupt(now);
         }
-        if self.link.is_none() && self.outcome.is_none() && self.complete.is_none() {
-            self.dialer.dial_due(now, endpoint);
-            if let Some(failure) = self.dialer.failure() {
-                self.fail(now, failure, Code::STOPPED);
-            }
+        if self.outcome.is_none() && self.complete.is_none() {
+            self.look(now, endpoint);
         }
         self.store(now);
         self.look_at = self.sink.is_writing().then(|| now.saturating_add(LOOK));
@@ -377,10 +388,10 @@ impl App for Receiver {
 
 impl Task for Receiver {
     fn wake_at(&self) -> Option<Instant> {
-        let dial = self.dialer.wake_at().filter(|_| self.link.is_none() && self.outcome.is_none());
         let watching = self.outcome.is_none() && self.complete.is_none();
+        let search = self.search_wake_at().filter(|_| watching);
         let watch = self.link.as_ref().filter(|_| watching).map(|link| link.watch.next());
-        [dial, watch, self.leave_at, self.look_at].into_iter().flatten().min()
+        [search, watch, self.leave_at, self.look_at].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {

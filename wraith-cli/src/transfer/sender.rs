@@ -160,15 +160,16 @@ impl Sender {
                 format!("{name} stopped the transfer: send again if that was a mistake")
             }
             Why::Cancelled(code) => format!("{name} ended the transfer: {code}; send again"),
-            Why::SessionClosed => match reason {
-                Some(CloseReason::IdleTimeout) => {
-                    format!("{name} is gone before it had everything: send again")
-                }
-                Some(CloseReason::Peer(_)) => {
-                    format!("{name} closed the session before it had everything: send again")
-                }
-                _ => format!("the session with {name} ended before it had everything: send again"),
-            },
+            // It may come back.
+            Why::SessionClosed => {
+                let how = match reason {
+                    Some(CloseReason::IdleTimeout) => "is gone",
+                    Some(CloseReason::Peer(_)) => "closed the session",
+                    _ => "lost its session",
+                };
+                self.note(&format!("{name} {how} before it had everything: still serving"));
+                return;
+            }
             _ => format!("the transfer to {name} failed: send again"),
         };
         if self.serving.keep || self.guests.values().any(Guest::is_fetching) {
@@ -211,12 +212,8 @@ impl Sender {
             session.close(now, 0);
         }
         let line =
-            format!("nothing from {} for {} s: gave it up; send again", guest.name(), GIVE_UP.as_secs());
-        if self.serving.keep || self.guests.values().any(Guest::is_fetching) {
-            self.note(&line);
-        } else {
-            self.end(now, Err(failed(line)));
-        }
+            format!("nothing from {} for {} s: gave it up; still serving", guest.name(), GIVE_UP.as_secs());
+        self.note(&line);
     }
 
     fn show_progress(&mut self) {
@@ -376,8 +373,8 @@ mod tests {
     use super::*;
     use crate::transfer::files::Files;
 
-    #[test]
-    fn a_sender_that_leaves_is_not_kept_awake_by_checks_of_its_guests() {
+    /// Serves a file of seven bytes.
+    fn sender() -> (Sender, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, b"content").unwrap();
@@ -385,16 +382,40 @@ mod tests {
         let content = provider.add(Tree::of(b"content").unwrap(), Kind::File, Access::Announced).unwrap();
         let serving = Serving { provider, content, size: 7, hash: String::new(), files: "std", keep: false };
         let source = FileSource::open(&path, Files::Std).unwrap();
-        let mut sender = Sender::new(Output::SILENT, "none", source, serving);
+        (Sender::new(Output::SILENT, "none", source, serving), folder)
+    }
 
-        let at = |millis| Instant::MIN.saturating_add(Duration::from_millis(millis));
+    fn session() -> SessionHandle {
         let identity = Identity::from_seed([1; 32]);
         let peer = Peer { addr: "127.0.0.1:9".parse().unwrap(), id: None };
-        let mut endpoint = Endpoint::new(Config::new(identity, b"test"), [1; 32], at(0)).unwrap();
-        let session = endpoint.connect(at(0), peer, Via(0)).unwrap();
-        sender.guest(session).begin(0, at(0), at(0));
+        let mut endpoint = Endpoint::new(Config::new(identity, b"test"), [1; 32], Instant::MIN).unwrap();
+        endpoint.connect(Instant::MIN, peer, Via(0)).unwrap()
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::MIN.saturating_add(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_sender_that_leaves_is_not_kept_awake_by_checks_of_its_guests() {
+        let (mut sender, _folder) = sender();
+        sender.guest(session()).begin(0, at(0), at(0));
         assert_eq!(sender.wake_at(), Some(at(5_000)));
         sender.end(at(4_900), Ok(()));
         assert_eq!(sender.wake_at(), Some(at(5_400)));
+    }
+
+    #[test]
+    fn a_receiver_that_is_lost_may_come_back_and_one_that_stops_ends_the_sender() {
+        let (mut sender, _folder) = sender();
+        let session = session();
+        for reason in [CloseReason::IdleTimeout, CloseReason::Peer(0), CloseReason::Violation] {
+            sender.guest(session).begin(0, at(0), at(0));
+            sender.on_failed(at(1), session, 0, Why::SessionClosed, Some(reason));
+            assert!(sender.outcome.is_none(), "{reason:?}");
+        }
+        sender.guest(session).begin(1, at(2), at(2));
+        sender.on_failed(at(3), session, 1, Why::Cancelled(Code::STOPPED), None);
+        assert!(matches!(sender.outcome, Some((Err(Failure::Failed(_)), _))));
     }
 }

@@ -13,6 +13,9 @@ pub(super) const GIVE_UP: Duration = Duration::from_secs(30);
 /// A session that asks for nothing for so long makes room for others.
 pub(super) const IDLE: Duration = Duration::from_secs(10);
 
+/// A check that comes so late says that this process stood still, not the peer.
+const LATE: Duration = Duration::from_secs(2);
+
 /// When something last moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
@@ -41,7 +44,11 @@ impl Watch {
         *self = Self::new(now);
     }
 
+    /// Judges the pause up to `now`; to be called by [`Watch::next`] at the latest.
     pub(super) fn check(&mut self, now: Instant) -> Stall {
+        if now > self.next().saturating_add(LATE) {
+            self.moved(now);
+        }
         let pause = now.saturating_since(self.since);
         if pause >= GIVE_UP {
             return Stall::GiveUp;
@@ -73,5 +80,16 @@ mod tests {
         assert_eq!(watch.check(at(30)), Stall::GiveUp);
         watch.moved(at(31));
         assert_eq!((watch.check(at(35)), watch.check(at(36))), (Stall::No, Stall::Warn));
+    }
+
+    #[test]
+    fn time_in_which_nobody_looked_is_no_pause_of_the_peer() {
+        let at = |seconds| Instant::MIN.saturating_add(Duration::from_secs(seconds));
+        let mut watch = Watch::new(at(0));
+        assert_eq!((watch.check(at(600)), watch.next()), (Stall::No, at(605)));
+        assert_eq!((watch.check(at(605)), watch.next()), (Stall::Warn, at(630)));
+        assert_eq!(watch.check(at(633)), Stall::No, "away again");
+        assert_eq!(watch.check(at(638)), Stall::Warn);
+        assert_eq!(watch.check(at(665)), Stall::GiveUp, "a little late is not away");
     }
 }

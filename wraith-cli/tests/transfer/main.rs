@@ -8,6 +8,8 @@ mod ends;
 mod files;
 mod hostile;
 mod liar;
+#[cfg(unix)]
+mod lost;
 mod pipes;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need no listener")]

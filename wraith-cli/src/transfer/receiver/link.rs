@@ -15,6 +15,10 @@ pub(super) struct Link {
     /// Name of the suite that protects it.
     pub(super) suite: &'static str,
     pub(super) watch: Watch,
+    /// Of the peer's packets, whatever is in them.
+    pub(super) pulse: Watch,
+    /// Packets of the peer, when they were last counted.
+    packets: u64,
     /// Something came since the last turn.
     pub(super) moved: bool,
     control: Control,
@@ -38,12 +42,24 @@ impl Link {
             target,
             suite,
             watch: Watch::new(now),
+            pulse: Watch::new(now),
+            packets: 0,
             moved: false,
             control: Control::new(stream),
             refused: Vec::new(),
             violation: None,
             heard: false,
         }
+    }
+
+    /// Takes the number of the peer's packets so far; whether it has grown.
+    pub(super) fn count(&mut self, now: Instant, packets: u64) -> bool {
+        let grown = packets > self.packets;
+        if grown {
+            self.packets = packets;
+            self.pulse.moved(now);
+        }
+        grown
     }
 
     /// A piece of a bidirectional stream.

@@ -1,0 +1,99 @@
+//! A source that was lost: it is looked for while the patience lasts, and what is verified stays.
+
+use wraith_proto::{CloseReason, Endpoint, Instant};
+use wraith_transfer_proto::Code;
+
+use super::Receiver;
+use crate::address::Target;
+use crate::failure::failed;
+use crate::transfer::watch::Stall;
+
+/// A source that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Search {
+    target: Target,
+    until: Instant,
+}
+
+impl Receiver {
+    /// The session with `target` has ended; whether the source is looked for.
+    pub(super) fn may_return(&mut self, now: Instant, target: Target, reason: CloseReason) -> bool {
+        let silent = matches!(reason, CloseReason::IdleTimeout | CloseReason::HandshakeTimeout);
+        let looks = silent && !self.patience.is_zero();
+        if looks {
+            self.begin_search(now, target);
+        }
+        looks
+    }
+
+    /// Dials who is due, for the first time or again, and ends a search that has taken too long.
+    pub(super) fn look(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        self.notice_silence(now, endpoint);
+        if self.link.is_some() && self.search.is_none() {
+            return;
+        }
+        self.dialer.dial_due(now, endpoint);
+        if let Some(failure) = self.dialer.failure().filter(|_| self.link.is_none()) {
+            self.fail(now, failure, Code::STOPPED);
+        }
+        let Some(Search { target, .. }) = self.search.filter(|search| self.ends(search, now)) else { return };
+        let failure = self.dialer.impostor().unwrap_or_else(|| {
+            let patience = self.patience.as_secs_f64();
+            failed(format!(
+                "{target} is gone before everything arrived, and did not come back in {patience} s: \
+                 start the sender again and retry"
+            ))
+        });
+        self.fail(now, failure, Code::STOPPED);
+    }
+
+    /// The source answers in another session now.
+    pub(super) fn leave_old_link(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        self.search = None;
+        let Some(old) = self.link.take() else { return };
+        self.fetcher.remove_source(old.session);
+        if let Some(mut session) = endpoint.session(old.session) {
+            session.close(now, 0);
+        }
+    }
+
+    /// When a dial is due, or the silence of the source, or the end of the patience.
+    pub(super) fn search_wake_at(&self) -> Option<Instant> {
+        let dials = self.link.is_none() || self.search.is_some();
+        let dial = self.dialer.wake_at().filter(|_| dials);
+        let pulse = self.link.as_ref().filter(|_| !dials).map(|link| link.pulse.next());
+        let until = self.search.filter(|_| self.link.is_none()).map(|search| search.until);
+        [dial, pulse, until].into_iter().flatten().min()
+    }
+
+    /// A source of which no packet comes is dialled beside its session, which goes on if it comes back to life.
+    fn notice_silence(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        let Some(link) = &mut self.link else { return };
+        let Some(packets) = endpoint.session(link.session).map(|session| session.stats().packets_received)
+        else {
+            return;
+        };
+        let (target, lives) = (link.target, link.count(now, packets));
+        if lives && self.search.take().is_some() {
+            self.dialer.stop(now, endpoint);
+        } else if !lives && !self.patience.is_zero() && link.pulse.check(now) != Stall::No {
+            self.begin_search(now, target);
+        }
+    }
+
+    fn begin_search(&mut self, now: Instant, target: Target) {
+        if self.search.is_some() {
+            return;
+        }
+        self.search = Some(Search { target, until: now.saturating_add(self.patience) });
+        self.dialer.seek(target, now);
+        self.progress.clear();
+        let patience = self.patience.as_secs_f64();
+        self.output.note(format_args!("{target} does not answer: looking for it for up to {patience} s"));
+    }
+
+    /// Whether a search has taken too long. A session that is still there has the time that it has.
+    fn ends(&self, search: &Search, now: Instant) -> bool {
+        self.link.is_none() && now >= search.until
+    }
+}

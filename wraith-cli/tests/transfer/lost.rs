@@ -1,0 +1,100 @@
+//! Peers that go away on the way and come back, or do not.
+//!
+//! In the full form they stay away for longer than sessions live; otherwise only until they are looked for.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Done, Running, program};
+use crate::transfer::{Scene, done, error, finish, wait_for_middle};
+
+/// Takes long enough to be caught in the middle.
+const LARGE: u64 = 1 << 30;
+
+/// How long a process stands still: longer than sessions live, or than a peer is waited for.
+fn standstill() -> Duration {
+    let full = std::env::var("WRAITH_BUDGET").is_ok_and(|budget| budget == "full");
+    Duration::from_secs(if full { 20 } else { 7 })
+}
+
+/// The same command without `-q`.
+fn aloud(command: &Command) -> Command {
+    program(command.get_args().filter(|arg| *arg != "-q"))
+}
+
+/// Lines on stderr that say that the sender is looked for.
+fn searches(end: &Done) -> usize {
+    end.stderr.lines().filter(|line| line.contains("does not answer: looking for it")).count()
+}
+
+fn stand_still(process: &Running, duration: Duration) {
+    process.signal(Signal::SIGSTOP);
+    thread::sleep(duration);
+    process.signal(Signal::SIGCONT);
+}
+
+#[test]
+fn a_sender_that_stood_still_is_found_again_and_the_file_arrives_once() {
+    let scene = Scene::sparse("still-sender", LARGE);
+    let sender = scene.send(&[]);
+    let receiver = Running::start(&mut aloud(&scene.receive(&sender.ticket(), &[])));
+    wait_for_middle(&receiver);
+    stand_still(&sender.process, standstill());
+    let end = receiver.finish();
+    assert_eq!(done(&end)["bytes"], LARGE);
+    assert_eq!(searches(&end), 1, "{}", end.stderr);
+    assert_eq!(scene.names(), ["file.bin"]);
+    let end = sender.process.finish();
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert_eq!(
+        end.json().iter().filter(|event| event["event"] == "confirmed").count(),
+        1,
+        "{:?}",
+        end.stdout
+    );
+}
+
+#[test]
+fn a_receiver_that_stood_still_goes_on_where_it_was() {
+    let scene = Scene::sparse("still-receiver", LARGE);
+    let sender = scene.send(&[]);
+    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &[]));
+    wait_for_middle(&receiver);
+    stand_still(&receiver, standstill());
+    let end = receiver.finish();
+    assert_eq!(done(&end)["bytes"], LARGE);
+    let end = sender.process.finish();
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+#[test]
+fn a_sender_started_anew_is_found_within_seconds_and_says_that_it_needs_a_new_ticket() {
+    let scene = Scene::sparse("anew", LARGE);
+    let identity = scene.target.join("identity");
+    let identity = identity.to_str().unwrap();
+    let sender = scene.send(&["--identity", identity]);
+    let address = sender.event["addresses"][0].as_str().unwrap().to_owned();
+    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &[]));
+    wait_for_middle(&receiver);
+    drop(sender);
+    let killed = Instant::now();
+    let anew = scene.send_from(&address, &["--identity", identity]);
+    let end = receiver.finish();
+    assert!(killed.elapsed() < Duration::from_secs(14), "{:?}", killed.elapsed());
+    assert!(error(&end).contains("get a new ticket from the sender"), "{}", end.stderr);
+    assert_eq!(scene.names(), ["identity"]);
+    let end = finish(&mut scene.receive(&anew.ticket(), &[]));
+    assert_eq!(done(&end)["bytes"], LARGE);
+}
+
+#[test]
+fn the_help_says_how_much_patience_a_receiver_has() {
+    let help = crate::support::run(["receive", "--help"]).stdout.join("\n");
+    assert!(help.contains("--patience <TIME>") && help.contains("[default: 60s]"), "{help}");
+    let end = crate::support::run(["receive", "wraith1", "--patience", "a while"]);
+    assert_eq!(end.code, Some(2));
+    assert!(end.stderr.contains("for '--patience <TIME>': write a duration like"), "{}", end.stderr);
+}
