@@ -73,13 +73,18 @@ class Messages(unittest.TestCase):
     def test_a_cookie_is_sent_back_in_an_init_that_is_otherwise_the_same(self):
         dialled, given, gives, _ = of_session(SESSIONS[0])
         _, answer = vector("COOKIE")
-        for _ in range(dial.COOKIES_AT_ONCE):
+        for _ in range(2):
             dialled.receive(answer["datagram"], 0.1)
-        self.assertEqual(dialled.outgoing, dial.COOKIES_AT_ONCE * [gives["init_with_cookie"]])
-        dialled.receive(answer["datagram"][:-16] + given["cookie"][::-1], 0.1)
+        self.assertEqual(dialled.outgoing, [gives["init_with_cookie"]])
+        for number in range(9):
+            dialled.receive(answer["datagram"][:-1] + bytes([number]), 0.1)
         self.assertEqual(len(dialled.outgoing), dial.COOKIES_AT_ONCE)
+        dialled.receive(answer["datagram"][:-16] + given["cookie"][::-1], 0.1)
         dialled.on_time(0.25)
+        self.assertEqual(len(dialled.outgoing), dial.COOKIES_AT_ONCE + 1)
         self.assertEqual(dialled.outgoing[-1][21:37], given["cookie"][::-1])
+        dialled.receive(answer["datagram"][:-1], 0.26)
+        self.assertEqual(dialled.cookie, given["cookie"][::-1])
         dialled.receive(gives["response"], 0.3)
         self.assertEqual(dialled.outgoing, [gives["finish"]])
 
@@ -144,12 +149,16 @@ class Impostors(unittest.TestCase):
         dialled.receive(gives["response"], 0.2)
         self.assertEqual(dialled.outgoing, [gives["finish"]])
 
-    def test_only_so_many_of_them_are_borne(self):
-        dialled, _, gives, _ = of_session(SESSIONS[0], expected=Identity(bytes(32)).peer_id)
-        for _ in range(dial.IMPOSTORS - 1):
-            dialled.receive(gives["response"], 0.1)
+    def test_only_so_many_of_them_are_read(self):
+        dialled, _, gives, _ = of_session(SESSIONS[0])
+        genuine, dialled.expected = dialled.expected, Identity(bytes(32)).peer_id
+        for at in range(dial.IMPOSTORS):
+            dialled.receive(gives["response"], 0.1 + at / 10)
+        dialled.expected = genuine
+        dialled.receive(gives["response"], 0.9)
+        self.assertIsNone(dialled.finish)
         with self.assertRaises(dial.Refused):
-            dialled.receive(gives["response"], 0.1)
+            dialled.on_time(1.1)
 
     def test_what_does_not_follow_from_both_lists_counts_as_another_peer(self):
         for changes in [
@@ -159,6 +168,7 @@ class Impostors(unittest.TestCase):
             {parameters.FIRST_VERSION: wire.u32(2)},
             {parameters.MAX_DATAGRAM: wire.varint(1199)},
             {parameters.PEER: Identity(bytes(32)).peer_id},
+            {parameters.REFUSAL: wire.varint(1 << 32)},
         ]:
             dialled, responder = fresh(suites=(1, 2))
             dialled.receive(responder.answer(dialled.outgoing[0], changes), 0.1)

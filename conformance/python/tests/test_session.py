@@ -102,6 +102,31 @@ class Data(unittest.TestCase):
         self.assertEqual(list(pair.b.events), [("datagram", b"good")])
 
 
+class Ids(unittest.TestCase):
+    def test_an_id_that_was_retired_is_replaced(self):
+        pair = Pair()
+        first = pair.b.outcome.own_id
+        pair.a.control.append(frame("RETIRE_CONNECTION_ID", sequence=0))
+        late = say(pair.a, [frame("PING")])
+        pair.run(0.1)
+        self.assertNotIn(first, pair.b.ids.own.values())
+        self.assertEqual([*pair.b.ids.own.values()], [pair.a.ids.of_peer[1]])
+        self.assertFalse(pair.b.receive(late, pair.now))
+
+    def test_ids_below_the_limit_are_given_back(self):
+        pair = Pair()
+        new = frame("NEW_CONNECTION_ID", sequence=1, retire_prior_to=1, id=b"second b")
+        pair.b.ids.own[1], pair.b.ids.given = b"second b", 2
+        pair.b.control.append(new)
+        pair.a.send_datagram(b"by the old one")
+        pair.run(0.1)
+        pair.a.send_datagram(b"by the new one")
+        pair.run(0.1)
+        self.assertEqual(of_kind(pair.b, "datagram"), [(b"by the old one",), (b"by the new one",)])
+        self.assertEqual([datagram[1:9] for name, datagram in pair.log if name == "a"][-1], b"second b")
+        self.assertEqual(sorted(pair.b.ids.own), [1, 2])
+
+
 class Waiting(unittest.TestCase):
     def test_application_data_wait_for_authorized(self):
         pair = Pair(waits=True)
@@ -140,6 +165,29 @@ class Holes(unittest.TestCase):
         self.assertTrue(pair.b.receive(again, 0.04))
         half = pair.b.streams.incoming[stream]
         self.assertEqual((half.have.all, half.final), ([(2, 10)], 10))
+
+    def test_a_report_out_of_turn_changes_nothing_and_is_answered(self):
+        pair = Pair()
+        stream = pair.a.open(unidirectional=True)
+        pair.a.write(stream, b"0123456789")
+        pair.a.outgoing(0.0)
+        for report, length in ((2, 1), (0, 1), (1, 11)):
+            holes = frame("STREAM_HOLES", stream=stream, report=report, offset=0, length=length)
+            pair.a.receive(say(pair.b, [holes]), 0.01)
+            self.assertEqual(pair.a.control.pop(), frame("HOLES_TAKEN", stream=stream, report=0))
+            half = pair.a.streams.outgoing[stream]
+            self.assertEqual((half.todo.all, half.waits), ([], False))
+        self.assertEqual(of_kind(pair.a, "closed"), [])
+
+    def test_the_end_alone_can_be_refused(self):
+        pair = Pair()
+        stream = pair.a.open(unidirectional=True)
+        pair.a.write(stream, b"0123", fin=True)
+        pair.run(0.05)
+        holes = frame("STREAM_HOLES", stream=stream, report=1, offset=4, length=0)
+        pair.a.receive(say(pair.b, [holes, frame("MAX_STREAM_DATA", stream=stream, credit=1)]), pair.now)
+        again = pair.a.streams.next_frame(100)
+        self.assertEqual(again, frame("STREAM_FIN", b"", stream=stream, offset=4))
 
 
 class Violations(unittest.TestCase):

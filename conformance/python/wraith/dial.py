@@ -10,7 +10,8 @@ from .wire import Malformed, u16, u32, varint
 
 PROLOGUE = b"WRAITH" + u32(datagram.VERSION)
 FIRST_REPEAT, LAST_REPEAT = 0.25, 1.0
-# Answers of COOKIE that are obeyed at once, and of other PeerIds that are borne (PROTO §4.13, §4.19).
+# Cookies that are sent back at once, answers of other PeerIds that are read, and how long the right one may take behind
+# the first of those (PROTO §4.13, §4.19).
 COOKIES_AT_ONCE = 4
 IMPOSTORS, IMPOSTOR_WAIT = 4, 1.0
 DEFAULTS = {
@@ -106,6 +107,8 @@ class Dial:
         return datagram.init(self.own_id, self.first_message, self.cookie)
 
     def _on_cookie(self, cookie):
+        if cookie == self.cookie:
+            return
         self.cookie = cookie
         self.cookies += 1
         if self.cookies <= COOKIES_AT_ONCE:
@@ -116,6 +119,8 @@ class Dial:
             raise Refused(f"the peer speaks versions {versions} alone")
 
     def _on_response(self, parsed, now):
+        if self.impostors >= IMPOSTORS:
+            return
         tried = copy.deepcopy(self.noise)
         payload = tried.read_second(datagram.response_message(parsed))
         try:
@@ -152,8 +157,6 @@ class Dial:
         self.impostors += 1
         if self.give_up_at is None:
             self.give_up_at = now + IMPOSTOR_WAIT
-        if self.impostors >= IMPOSTORS:
-            raise Refused("another PeerId answers")
 
     def _finish(self, answer, parsed, tried, now):
         mac_key = keys.finish_mac_key(*tried.state.split())

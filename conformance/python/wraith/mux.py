@@ -6,6 +6,7 @@ from .streams import UNIDIRECTIONAL, Incoming, Outgoing
 from .wire import Malformed
 
 LIMITS = {0: parameters.STREAMS_BI, UNIDIRECTIONAL: parameters.STREAMS_UNI}
+MOST_STREAMS = 1 << 30
 # Frames that the receiving end of a stream sends, and so name one that this end sends on.
 TO_SENDER = {"STOP_SENDING", "MAX_STREAM_DATA", "STREAM_HOLES"}
 
@@ -20,8 +21,8 @@ class Streams:
         self.outgoing, self.incoming = {}, {}
         # How many of each kind were opened by this end and by the peer, and how many may be.
         self.opened, self.peer_opened = dict.fromkeys(LIMITS, 0), dict.fromkeys(LIMITS, 0)
-        self.limit = {kind: self.peer[key] for kind, key in LIMITS.items()}
-        self.peer_limit = {kind: self.own[key] for kind, key in LIMITS.items()}
+        self.limit = {kind: min(self.peer[key], MOST_STREAMS) for kind, key in LIMITS.items()}
+        self.peer_limit = {kind: min(self.own[key], MOST_STREAMS) for kind, key in LIMITS.items()}
 
     def open(self, unidirectional):
         kind = UNIDIRECTIONAL if unidirectional else 0
@@ -59,7 +60,7 @@ class Streams:
 
     def on_limit(self, item):
         kind = 0 if item.name == "MAX_STREAMS_BI" else UNIDIRECTIONAL
-        self.limit[kind] = max(self.limit[kind], item["count"])
+        self.limit[kind] = max(self.limit[kind], min(item["count"], MOST_STREAMS))
 
     def on_acked(self, item):
         if item.name in ("STREAM", "STREAM_FIN"):

@@ -88,7 +88,7 @@ def _list(key, value):
 def _number(key, value):
     reader = Reader(value)
     number = reader.varint()
-    if reader or (key == MAX_DATAGRAM and number < MIN_DATAGRAM):
+    if reader or (key == MAX_DATAGRAM and number < MIN_DATAGRAM) or (key == REFUSAL and number >= 1 << 32):
         raise Malformed(f"parameter {key} is {value.hex()}")
     return number
 

@@ -55,15 +55,16 @@ class Outgoing:
         self.waits = False
 
     def on_holes(self, item):
-        """Puts refused bytes back into the line, once for each report (PROTO §7.5)."""
-        if item["report"] <= self.report or self.reset:
-            return
+        """Puts refused bytes back into the line, once for each report; one out of turn changes nothing (PROTO §7.5)."""
         start, end = item["offset"], item["offset"] + item["length"]
-        if end > self.sent:
-            raise Malformed("a report of bytes that were never sent")
-        self.report, self.waits = item["report"], True
+        if item["report"] != self.report + 1 or end > self.sent:
+            return
+        self.report = item["report"]
+        if self.reset:
+            return
+        self.waits = True
         self.acked.remove(start, end)
-        ends = self.fin and (item["length"] == 0 or end == len(self.data))
+        ends = self.fin and not self.fin_todo and end == len(self.data)
         self.fin_acked &= not ends
         self._again(start, end, ends)
 

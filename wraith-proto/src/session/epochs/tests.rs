@@ -127,7 +127,7 @@ fn a_share_for_an_epoch_that_cannot_come_next_is_a_violation() {
     assert_eq!(right.take_share(&RustCrypto, 2, &[9; 32], no_secret), Err(BadShare));
 }
 
-/// `PROTO §3.3`: every point of small order.
+/// `PROTO §3.3, §5.15`: every point of small order.
 #[test]
 fn a_share_that_gives_an_all_zero_result_is_a_violation() {
     let mut one = [0; 32];

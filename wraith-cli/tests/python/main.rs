@@ -1,0 +1,86 @@
+//! The client in Python, which knows the protocol from its page alone, against the vectors and the real binary.
+
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[path = "../cli/support.rs"]
+#[expect(dead_code, reason = "these tests need only a part")]
+mod support;
+
+use support::Running;
+
+const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/python");
+
+/// What the client imports, and how to get it.
+const IMPORTS: &str = "import blake3, cryptography, nacl";
+const REMEDY: &str = "install python3 (3.11 or later) with venv, then `python3 -m venv target/python && \
+                      target/python/bin/pip install -r conformance/python/requirements.txt`; `.ci/run test` does it";
+
+/// A Python with the packages: that of `WRAITH_PYTHON`, that of `.ci/run`, or the system's. `None` is said aloud, and
+/// where everything has to be tested it is a failure.
+fn python() -> Option<OsString> {
+    let named = env::var_os("WRAITH_PYTHON");
+    let candidates = named.map_or_else(|| vec![environment().into(), "python3".into()], |named| vec![named]);
+    let found = candidates.into_iter().find(|python| {
+        let mut command = Command::new(python);
+        command.args(["-c", IMPORTS]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    });
+    if found.is_none() {
+        assert!(!strict(), "no python3 with the packages of the client: {REMEDY}");
+        eprintln!("NOT TESTED: no python3 with the packages of the client: {REMEDY}");
+    }
+    found
+}
+
+/// Where `.ci/run` installs the packages: `python` in the target folder.
+fn environment() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    target.join("python/bin/python")
+}
+
+fn strict() -> bool {
+    let is = |name, wanted| env::var_os(name).is_some_and(|value| value == wanted);
+    is("WRAITH_CONFORMANCE_STRICT", "1") || is("CI", "true")
+}
+
+/// Runs these modules of tests; each of at least `least` tests has to pass.
+fn python_tests(modules: &[&str], least: u32) {
+    let Some(python) = python() else { return };
+    let mut command = Command::new(python);
+    command.args(["-B", "-W", "error", "-m", "unittest"]).args(modules).current_dir(CLIENT);
+    command.env("WRAITH_CLI", env!("CARGO_BIN_EXE_wraith-cli"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let done = Running::start(&mut command).finish();
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(done.stderr.lines().last(), Some("OK"), "{}", done.stderr);
+    let ran = done.stderr.lines().find_map(|line| line.strip_prefix("Ran ")?.split_once(' '));
+    assert!(ran.unwrap().0.parse::<u32>().unwrap() >= least, "{}", done.stderr);
+}
+
+#[test]
+fn the_python_client_keeps_the_vectors() {
+    python_tests(&["tests.test_vectors", "tests.test_dial"], 36);
+}
+
+#[test]
+fn the_python_client_talks_to_itself() {
+    python_tests(&["tests.test_session"], 23);
+}
+
+#[test]
+fn the_python_client_talks_to_listen() {
+    python_tests(&["tests.test_listen"], 13);
+}
+
+#[test]
+fn what_the_python_client_needs_is_pinned() {
+    let pins = std::fs::read_to_string(Path::new(CLIENT).join("requirements.txt")).unwrap();
+    for package in ["blake3", "cryptography", "PyNaCl"] {
+        assert!(pins.lines().any(|line| line.starts_with(&format!("{package}=="))), "{package}");
+    }
+}
