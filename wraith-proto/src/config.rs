@@ -6,6 +6,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use crate::crypto::{CryptoProvider, Identity, PeerId, Suite};
+use crate::endpoint::Memory;
 use crate::error::ConfigError;
 use crate::wire::{MAX_PROTOCOL_LEN, MAX_PROTOCOLS};
 
@@ -168,7 +169,12 @@ impl Limits {
 
     /// Bytes that an endpoint with these limits takes at most, beside the queued data itself.
     pub const fn memory(&self) -> usize {
-        crate::endpoint::memory(self)
+        self.memory_parts().total()
+    }
+
+    /// The same in its parts.
+    pub const fn memory_parts(&self) -> Memory {
+        Memory::of(self)
     }
 
     fn validate(&self) -> Result<(), ConfigError> {

@@ -40,7 +40,7 @@ pub mod wire;
 
 pub use config::{Config, Congestion, Limits, MIN_DATAGRAM, Peer, Policy, Shard, Transport};
 pub use crypto::{Identity, PeerId};
-pub use endpoint::{Budget, Deadline, Endpoint, Progress, Received, TimerKind, TxStatus};
+pub use endpoint::{Budget, Deadline, Endpoint, Memory, Progress, Received, TimerKind, TxStatus};
 pub use error::{
     CloseReason, ConfigError, ConnectError, DatagramError, DropReason, OpenError, ReadError, SessionError,
     WriteError,

@@ -10,6 +10,7 @@ mod handshake;
 mod hello;
 mod ingress;
 mod lifecycle;
+mod memory;
 mod received;
 mod rekey;
 mod respond;
@@ -22,7 +23,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use heapless::Deque;
 
-use crate::config::{Config, Limits};
+use crate::config::Config;
 use crate::crypto::{Rng, StaticKey};
 use crate::error::{ConfigError, DropReason};
 use crate::event::Event;
@@ -34,11 +35,13 @@ use crate::time::Instant;
 use crate::util::{KeyTable, Links, List, Slab, Wheel};
 use crate::wire::ConnectionId;
 
+pub use memory::Memory;
 pub use received::Received;
 
 use admit::Admission;
 use egress::Answer;
 use handshake::Handshakes;
+use memory::routes;
 use traced::Hook;
 
 /// Connection ids that each session may have in the table.
@@ -46,10 +49,6 @@ const IDS_PER_SESSION: u32 = 4;
 
 /// Answers without state that wait to be sent.
 const ANSWERS: usize = 64;
-
-/// Bytes of a session's boxed keys and key schedule in the middle of an exchange, with the default provider and
-/// AES-256-GCM, whose keys are the larger ones.
-const KEYS: usize = 1900;
 
 /// How much work one call may do: sessions for timers, datagrams for sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -341,27 +340,6 @@ impl core::fmt::Debug for Endpoint {
             .field("now", &self.now)
             .finish_non_exhaustive()
     }
-}
-
-/// Bytes that an endpoint with these limits takes at most.
-pub(crate) const fn memory(limits: &Limits) -> usize {
-    let sessions = limits.sessions as usize;
-    size_of::<Endpoint>()
-        + Slab::<SessionState>::memory(sessions)
-        + sessions * KEYS
-        + KeyTable::memory(routes(limits) as usize)
-        + KeyTable::memory(sessions)
-        + Handshakes::memory(limits.handshakes)
-        + Wheel::memory(sessions + limits.handshakes as usize)
-        + 3 * Links::memory(sessions)
-        + StreamPool::memory(limits.streams, limits.holes)
-        + SentPool::memory(limits.sent_packets, limits.sessions)
-        + DatagramPool::memory(limits.datagrams)
-        + Admission::MEMORY
-}
-
-const fn routes(limits: &Limits) -> u32 {
-    limits.sessions.saturating_mul(IDS_PER_SESSION).saturating_add(limits.handshakes)
 }
 
 fn shard_of_id(id: ConnectionId, shards: u8) -> u8 {

@@ -8,6 +8,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use super::*;
+use crate::config::Limits;
 use crate::config::{Peer, Policy, Transport};
 use crate::crypto::{Identity, Suite};
 use crate::error::CloseReason;
