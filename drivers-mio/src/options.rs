@@ -16,6 +16,9 @@ pub struct Options {
     /// Size of each of the four receive buffers, in bytes: longer datagrams are counted as truncated and
     /// not lent. Default: 64 KiB.
     pub slot_bytes: usize,
+    /// Share the port with other sockets of the same user that ask for it, too: one for each shard, each on a thread of
+    /// its own. The system spreads peers over them by their addresses. Not on Windows. Default: false.
+    pub reuse_port: bool,
 }
 
 impl Default for Options {
@@ -27,6 +30,7 @@ impl Default for Options {
             gro: true,
             arena_bytes: 64 << 10,
             slot_bytes: 64 << 10,
+            reuse_port: false,
         }
     }
 }

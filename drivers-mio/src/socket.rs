@@ -45,6 +45,9 @@ impl Socket {
         };
         ask(options.recv_buffer_bytes, |bytes| socket.set_recv_buffer_size(bytes));
         ask(options.send_buffer_bytes, |bytes| socket.set_send_buffer_size(bytes));
+        if options.reuse_port {
+            share_port(&socket)?;
+        }
         socket.bind(&addr.into())?;
         let io = UdpSocket::from_std(socket.into());
         let local_addr = io.local_addr()?;
@@ -167,4 +170,18 @@ fn ask(mut bytes: usize, set: impl Fn(usize) -> io::Result<()>) {
     while bytes > 0 && set(bytes).is_err() {
         bytes /= 2;
     }
+}
+
+/// Lets other sockets of this user bind the same port.
+#[cfg(unix)]
+fn share_port(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(not(unix))]
+fn share_port(_: &socket2::Socket) -> io::Result<()> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this system cannot share a port between sockets: bind one",
+    ))
 }

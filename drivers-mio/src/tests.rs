@@ -113,3 +113,16 @@ fn a_port_that_refuses_is_no_error_even_where_the_system_reports_it() {
     right.recv(9, |_, data| received.push(data.to_vec())).unwrap();
     assert_eq!(received, [b"somebody"]);
 }
+
+#[test]
+fn sockets_that_both_ask_for_it_share_a_port_and_others_do_not() {
+    let shared = Options { reuse_port: true, ..Options::default() };
+    let first = MioDriver::bind((Ipv4Addr::LOCALHOST, 0).into(), &shared).unwrap();
+    let second = MioDriver::bind(first.local_addr(), &shared).unwrap();
+    assert_eq!(second.local_addr(), first.local_addr());
+    let refused = MioDriver::bind(first.local_addr(), &Options::default()).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+    let alone = bind();
+    let refused = MioDriver::bind(alone.local_addr(), &shared).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+}

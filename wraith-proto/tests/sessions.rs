@@ -1,6 +1,6 @@
 //! Idle sessions cost a fixed amount of memory and no work; `Limits::memory` prices an endpoint up front.
 //!
-//! `WRAITH_BUDGET=full` takes 10,000 sessions instead of 2,000.
+//! `WRAITH_BUDGET=full` takes 100,000 sessions instead of 2,000.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -34,7 +34,7 @@ const XCHACHA: Crypto = Crypto(&RustCrypto, &[Suite::XChaCha20Poly1305]);
 const AES: Crypto = Crypto(&RustCrypto, &[Suite::Aes256Gcm]);
 
 fn many() -> u32 {
-    if std::env::var("WRAITH_BUDGET").is_ok_and(|budget| budget == "full") { 10_000 } else { 2_000 }
+    if std::env::var("WRAITH_BUDGET").is_ok_and(|budget| budget == "full") { 100_000 } else { 2_000 }
 }
 
 /// Two endpoints that hear each other at once. Each session has an address of its own, which stands for the peer at

@@ -11,8 +11,8 @@ use super::Full;
 const EMPTY: u32 = u32::MAX;
 const MAX_CAPACITY: u32 = 1 << 30;
 
-/// Up to `capacity` pairs, found by linear probing in a table that is at most five eighths full: probes stay short,
-/// and a server's table of connection ids takes half of what the next power of two would.
+/// Up to `capacity` pairs, found by linear probing in a table that is at most five eighths full: probes stay short.
+/// Its size is no power of two, which would be up to twice as much for a server's connection ids.
 ///
 /// SipHash-1-3 under a secret key places the entries: whoever chooses keys cannot make them collide.
 /// Removal shifts entries back, so there are no tombstones and the table never degrades.
@@ -75,18 +75,15 @@ impl KeyTable {
             return None;
         }
         let value = self.slots[hole].value;
-        let mask = self.mask();
         let mut at = hole;
         loop {
-            at = (at + 1) & mask;
+            at = self.after(at);
             let slot = self.slots[at];
             if slot.home == EMPTY {
                 break;
             }
             // An entry may only move to a place that a probe from its home still passes.
-            let from_home = at.wrapping_sub(slot.home as usize) & mask;
-            let from_hole = at.wrapping_sub(hole) & mask;
-            if from_home >= from_hole {
+            if self.distance(slot.home as usize, at) >= self.distance(hole, at) {
                 self.slots[hole] = slot;
                 hole = at;
             }
@@ -113,24 +110,33 @@ impl KeyTable {
         let mut at = home;
         // Three eighths of the slots are empty, so this ends.
         while self.slots[at].home != EMPTY && self.slots[at].key != key {
-            at = (at + 1) & self.mask();
+            at = self.after(at);
         }
         at
     }
 
+    /// Where a key belongs: the high half of a product spreads a hash over any number of slots
+    /// (Lemire 2019, doi:10.1145/3230636).
     fn home(&self, key: u64) -> usize {
-        self.hasher.hash(&key.to_le_bytes()) as usize & self.mask()
+        let hash = self.hasher.hash(&key.to_le_bytes()) >> 32;
+        ((hash * self.slots.len() as u64) >> 32) as usize
     }
 
-    fn mask(&self) -> usize {
-        self.slots.len() - 1
+    /// The slot behind `at`; the first one is behind the last.
+    fn after(&self, at: usize) -> usize {
+        if at + 1 == self.slots.len() { 0 } else { at + 1 }
+    }
+
+    /// How many slots `to` lies behind `from`.
+    fn distance(&self, from: usize, to: usize) -> usize {
+        if to >= from { to - from } else { to + self.slots.len() - from }
     }
 }
 
-/// A power of two, more than eight fifths of the capacity and at least 2.
+/// More than eight fifths of the capacity, and at least 2.
 const fn slot_count(capacity: usize) -> usize {
     let capacity = if capacity > MAX_CAPACITY as usize { MAX_CAPACITY as usize } else { capacity };
-    if capacity == 0 { 2 } else { (capacity * 8 / 5 + 1).next_power_of_two() }
+    if capacity == 0 { 2 } else { capacity * 8 / 5 + 1 }
 }
 
 #[cfg(test)]
