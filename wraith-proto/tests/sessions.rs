@@ -296,6 +296,14 @@ fn limits_price_an_endpoint_whose_tables_are_full() {
 }
 
 #[test]
+fn an_endpoint_full_of_idle_sessions_takes_what_its_limits_price() {
+    let limits = limits(many());
+    let mut ends = Ends::new(limits, limits, AES);
+    ends.connect(0, many());
+    assert_price(&limits, ends.right, 0);
+}
+
+#[test]
 fn the_price_grows_with_each_limit() {
     let base = Limits::client();
     assert!(base.memory() < 16 << 20, "{}", base.memory());
