@@ -120,11 +120,13 @@ pub enum DropReason {
     UnknownVersion,
     /// A handshake message that authenticates but breaks a rule: identity, parameters, pin or policy.
     Refused,
+    /// A sealed datagram (`PROTO §12.5`): the caller opens those that it wants in a `sealed::Mailbox`, without an endpoint.
+    Sealed,
 }
 
 impl DropReason {
     /// Number of reasons.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// Every reason, in the order of the counters.
     pub const ALL: [Self; Self::COUNT] = [
@@ -138,6 +140,7 @@ impl DropReason {
         Self::WrongShard,
         Self::UnknownVersion,
         Self::Refused,
+        Self::Sealed,
     ];
 }
 

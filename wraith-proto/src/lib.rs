@@ -29,6 +29,7 @@ mod event;
 mod meta;
 mod queue;
 mod recovery;
+pub mod sealed;
 mod session;
 mod stats;
 mod stream;

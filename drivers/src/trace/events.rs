@@ -102,6 +102,7 @@ impl DroppedData {
             DropReason::WrongShard => ("connection_unknown", "wrong_shard"),
             DropReason::UnknownVersion => ("unsupported", "unknown_version"),
             DropReason::Refused => ("rejected", "refused"),
+            DropReason::Sealed => ("unsupported", "sealed"),
             _ => ("general", "other"),
         };
         Self { raw: Raw::new(size), trigger, details: Details { reason } }

@@ -6,7 +6,7 @@ use core::str::FromStr;
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
 use curve25519_dalek::scalar::{Scalar, clamp_integer};
 use curve25519_dalek::traits::IsIdentity;
-use ed25519_dalek::SigningKey;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
 use super::CryptoProvider;
@@ -46,6 +46,11 @@ impl Identity {
     pub(crate) fn static_secret(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(clamp_integer(SigningKey::from_bytes(&self.seed).to_scalar_bytes()))
     }
+
+    /// The Ed25519 signature of `text`, which begins with its purpose.
+    pub(crate) fn sign(&self, text: &[u8]) -> [u8; 64] {
+        SigningKey::from_bytes(&self.seed).sign(text).to_bytes()
+    }
 }
 
 impl fmt::Debug for Identity {
@@ -80,6 +85,12 @@ impl PeerId {
     /// The public key.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Whether `signature` is this peer's, of `text`; one with a point of small order is not.
+    pub(crate) fn has_signed(&self, text: &[u8], signature: &[u8; 64]) -> bool {
+        let key = VerifyingKey::from_bytes(&self.0);
+        key.is_ok_and(|key| key.verify_strict(text, &Signature::from_bytes(signature)).is_ok())
     }
 
     /// The X25519 form of the public key, which is the peer's Noise static key (`PROTO §3.1`).

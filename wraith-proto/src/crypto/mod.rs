@@ -5,6 +5,7 @@ mod blank;
 mod identity;
 mod keys;
 mod noise;
+mod noise_x;
 mod resolver;
 mod rng;
 
@@ -12,11 +13,13 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use curve25519_dalek::MontgomeryPoint;
+use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 pub use identity::{BadPeerId, Identity, PeerId, PeerIdError};
 pub(crate) use keys::{Direction, Root};
 pub(crate) use noise::{Noise, Role, StaticKey, finish_mac, verify_finish_mac};
+pub(crate) use noise_x::{Finished, NoiseX, PAYLOAD_AT};
 pub(crate) use rng::Rng;
 
 /// Bytes of the authentication tag of every suite.
@@ -158,6 +161,13 @@ pub trait X25519Key: Send + Sync {
 
     /// X25519 with the public key of a peer. The result may be all zero: callers check it (`PROTO §3.3`).
     fn agree(&self, public: &[u8; 32]) -> [u8; 32];
+}
+
+/// X25519 of `key` and a peer's public key. `None` if it is all zero (`PROTO §3.3`): the peer gave a point of small order, and
+/// everybody knows the secret.
+pub(crate) fn agree(key: &dyn X25519Key, public: &[u8; 32]) -> Option<Zeroizing<[u8; 32]>> {
+    let shared = Zeroizing::new(key.agree(public));
+    (!bool::from(shared.ct_eq(&[0; 32]))).then_some(shared)
 }
 
 /// An expanded packet key: one direction, one epoch. Wipes its secrets on drop.

@@ -9,10 +9,9 @@ use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::CryptoResolver;
 use snow::types::{Cipher, Dh, Hash, Random};
-use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{CryptoProvider, PacketKey, TAG_LEN, X25519Key};
+use super::{CryptoProvider, PacketKey, TAG_LEN, X25519Key, agree};
 
 /// Gives snow the primitives of `Noise_*_25519_ChaChaPoly_BLAKE2s` and no other.
 pub(super) struct Resolver {
@@ -49,7 +48,7 @@ impl CryptoResolver for Resolver {
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        (*choice == HashChoice::Blake2s).then(|| -> Box<dyn Hash> { Box::new(Blake2s(Blake2s256::new())) })
+        (*choice == HashChoice::Blake2s).then(|| -> Box<dyn Hash> { Box::new(Blake2s::default()) })
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
@@ -125,17 +124,12 @@ impl Dh for X25519 {
         &[]
     }
 
-    /// A zero result is an error (`PROTO §3.3`): the peer sent a point of small order, and everybody knows
-    /// the secret.
+    /// A zero result is an error (`PROTO §3.3`).
     fn dh(&self, pubkey: &[u8], out: &mut [u8]) -> Result<(), Error> {
         // snow passes buffers sized for its longest curve.
         let public = pubkey.first_chunk::<32>().ok_or(Error::Dh)?;
         let out = out.first_chunk_mut::<32>().ok_or(Error::Dh)?;
-        let shared = Zeroizing::new(self.key.as_ref().ok_or(Error::Dh)?.agree(public));
-        if bool::from(shared.ct_eq(&[0; 32])) {
-            return Err(Error::Dh);
-        }
-        *out = *shared;
+        *out = *agree(&**self.key.as_ref().ok_or(Error::Dh)?, public).ok_or(Error::Dh)?;
         Ok(())
     }
 }
@@ -184,7 +178,8 @@ impl Cipher for ChaChaPoly {
 }
 
 /// The hash wipes its state on drop.
-struct Blake2s(Blake2s256);
+#[derive(Default)]
+pub(super) struct Blake2s(Blake2s256);
 
 impl Hash for Blake2s {
     fn name(&self) -> &'static str {
