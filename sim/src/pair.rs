@@ -1,5 +1,6 @@
 //! Two endpoints on a path: the fixture of most tests.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -33,8 +34,16 @@ pub struct Pair<L = Recorder, R = Recorder> {
     transcript: Transcript,
     tap: Tap,
     stray: u64,
+    /// Of each side: what arrived while it is not called at all.
+    asleep: [Option<Socket>; 2],
     seed: SeedGuard,
 }
+
+/// Datagrams that nobody reads, in the order of arrival.
+type Socket = VecDeque<(Flight, Vec<u8>)>;
+
+/// Datagrams that a socket keeps while nobody reads it; later ones are lost.
+const SOCKET: usize = 64;
 
 /// What a pair is made of.
 #[derive(Debug)]
@@ -122,6 +131,7 @@ impl<L: Host, R: Host> Pair<L, R> {
             transcript: if config.record { Transcript::recording() } else { Transcript::new() },
             tap: Tap::new(),
             stray: 0,
+            asleep: [None, None],
             seed: SeedGuard::new(config.seed),
         }
     }
@@ -205,6 +215,23 @@ impl<L: Host, R: Host> Pair<L, R> {
         }
     }
 
+    /// Calls an end no more, as when its machine is suspended. Its socket keeps the next 64 datagrams.
+    pub fn suspend(&mut self, side: Side) {
+        self.asleep[side as usize] = Some(Socket::new());
+    }
+
+    /// Calls an end again: it reads its socket, then all goes on.
+    pub fn wake(&mut self, side: Side) {
+        let now = self.clock.now();
+        for (flight, mut datagram) in self.asleep[side as usize].take().unwrap_or_default() {
+            match side {
+                Side::Left => self.left.deliver(now, &flight.meta, &mut datagram),
+                Side::Right => self.right.deliver(now, &flight.meta, &mut datagram),
+            };
+        }
+        self.turn();
+    }
+
     /// Changes the link that leads to `side` from the next datagram on.
     pub fn set_link(&mut self, side: Side, config: LinkConfig) {
         match side {
@@ -244,7 +271,10 @@ impl<L: Host, R: Host> Pair<L, R> {
     /// Moves to the next arrival or deadline by `end`, delivers, and lets both ends act.
     fn advance(&mut self, end: Instant) -> bool {
         let arrivals = [self.to_right.next_arrival(), self.to_left.next_arrival()];
-        let deadlines = [self.left.endpoint.poll_timeout(), self.right.endpoint.poll_timeout()];
+        let deadlines = [
+            self.left.endpoint.poll_timeout().filter(|_| self.asleep[0].is_none()),
+            self.right.endpoint.poll_timeout().filter(|_| self.asleep[1].is_none()),
+        ];
         let due = deadlines.iter().flatten().map(|deadline| deadline.at);
         let next = arrivals.into_iter().flatten().chain(due).min();
         let Some(next) = next.filter(|&next| next <= end) else {
@@ -252,8 +282,8 @@ impl<L: Host, R: Host> Pair<L, R> {
         };
         self.clock.advance(next, deadlines);
         let now = self.clock.now();
-        self.stray += deliver(&mut self.to_right, &mut self.right, now);
-        self.stray += deliver(&mut self.to_left, &mut self.left, now);
+        self.stray += deliver(&mut self.to_right, &mut self.right, &mut self.asleep[1], now);
+        self.stray += deliver(&mut self.to_left, &mut self.left, &mut self.asleep[0], now);
         self.turn();
         true
     }
@@ -269,7 +299,9 @@ impl<L: Host, R: Host> Pair<L, R> {
             tap: &mut self.tap,
             reserved: None,
         };
-        self.left.turn(now, &mut outlet);
+        if self.asleep[0].is_none() {
+            self.left.turn(now, &mut outlet);
+        }
         outlet = Outlet {
             sender: 1,
             from: self.right.addr(),
@@ -279,18 +311,29 @@ impl<L: Host, R: Host> Pair<L, R> {
             tap: &mut self.tap,
             reserved: None,
         };
-        self.right.turn(now, &mut outlet);
+        if self.asleep[1].is_none() {
+            self.right.turn(now, &mut outlet);
+        }
     }
 }
 
 /// Delivers what has arrived; returns how many datagrams were for somebody else.
-fn deliver<H: Host>(link: &mut Link<Flight>, node: &mut Node<H>, now: Instant) -> u64 {
+fn deliver<H: Host>(
+    link: &mut Link<Flight>,
+    node: &mut Node<H>,
+    asleep: &mut Option<Socket>,
+    now: Instant,
+) -> u64 {
     let mut stray = 0;
     while let Some((flight, datagram)) = link.pop(now) {
-        if flight.to == node.addr() {
-            node.deliver(now, &flight.meta, datagram);
-        } else {
+        if flight.to != node.addr() {
             stray += 1;
+        } else if let Some(socket) = asleep {
+            if socket.len() < SOCKET {
+                socket.push_back((flight, datagram.to_vec()));
+            }
+        } else {
+            node.deliver(now, &flight.meta, datagram);
         }
     }
     stray

@@ -232,6 +232,10 @@ pub struct Transport {
     pub idle_timeout: Duration,
     /// A packet is sent when nothing was sent for this long; `None` lets sessions idle out.
     pub keep_alive: Option<Duration>,
+    /// A peer that is silent while there is something to send is dialled beside its session, which ends with
+    /// `CloseReason::Replaced` when the peer answers in the new one; streams do not move over (`PROTO §9.20`). Off unless
+    /// the application can go on in another session than it began.
+    pub redial: bool,
     /// A handshake ends when it is not done after this long.
     pub handshake_timeout: Duration,
     /// Acknowledgements wait at most this long, and never more than 2^14 ms.
@@ -280,6 +284,7 @@ impl Default for Transport {
             timer_granularity: Duration::from_millis(1),
             idle_timeout: Duration::from_secs(30),
             keep_alive: None,
+            redial: false,
             handshake_timeout: Duration::from_secs(10),
             max_ack_delay: Duration::from_millis(25),
             stream_window: 1 << 20,
@@ -326,6 +331,8 @@ setters! {
     with_idle_timeout => idle_timeout: Duration,
     /// Sets the time without sending after which a packet is sent.
     with_keep_alive => keep_alive: Option<Duration>,
+    /// Sets whether silent peers are dialled again.
+    with_redial => redial: bool,
     /// Sets the time that a handshake may take.
     with_handshake_timeout => handshake_timeout: Duration,
     /// Sets the longest delay of an acknowledgement.

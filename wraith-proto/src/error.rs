@@ -166,4 +166,6 @@ pub enum CloseReason {
     PathTooSmall,
     /// Both ends dialled each other; the other session stays (`PROTO §4.9`).
     Superseded,
+    /// The peer fell silent and was found again in another session: `Session::successor` (`PROTO §9.21`).
+    Replaced,
 }

@@ -34,6 +34,8 @@ pub struct Stats {
     pub datagrams_unfit: u64,
     /// Handshakes begun as the dialling side.
     pub handshakes_initiated: u64,
+    /// Of these, dials of peers that had fallen silent, by themselves.
+    pub redials: u64,
     /// First messages that were answered with a second.
     pub handshakes_answered: u64,
     /// Handshakes that became sessions.

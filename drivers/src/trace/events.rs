@@ -229,6 +229,7 @@ impl From<CloseReason> for ClosedData {
                 Self { connection_error: Some("protocol_violation"), ..plain("violation", "error") }
             }
             CloseReason::Superseded => plain("superseded", "aborted"),
+            CloseReason::Replaced => plain("replaced", "aborted"),
             _ => plain("other", "unspecified"),
         }
     }

@@ -266,7 +266,7 @@ fn reason_name(reason: CloseReason) -> (&'static str, Option<u32>) {
         CloseReason::KeysExhausted => ("keys used up", None),
         CloseReason::PathTooSmall => ("path too small", None),
         CloseReason::Violation => ("protocol violation", None),
-        CloseReason::Superseded => ("replaced by another", None),
+        CloseReason::Superseded | CloseReason::Replaced => ("replaced by another", None),
         _ => ("unknown", None),
     }
 }

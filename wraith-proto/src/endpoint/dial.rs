@@ -96,6 +96,7 @@ impl Endpoint {
         }
         let pin = handshake.pin;
         if params.is_some_and(|params| is_refusal(&self.config, &params, static_key, pin)) {
+            self.refuse_redial(index, CloseReason::Refused);
             self.end(index, End::silent(CloseReason::Refused));
             return Ok(Outcome::Handshaking);
         }
@@ -180,7 +181,7 @@ impl Endpoint {
         }
     }
 
-    fn begin_dial(&mut self, index: u32, path: Path, pin: Option<PeerId>) -> Option<()> {
+    pub(super) fn begin_dial(&mut self, index: u32, path: Path, pin: Option<PeerId>) -> Option<()> {
         let initiator = self.new_id(Route::Session(index))?;
         self.sessions[index].cids.issue(initiator)?;
         let (seed, grease) = (self.rng.secret(), self.rng.next_u64());
@@ -281,7 +282,8 @@ impl Endpoint {
             return Ok(());
         }
         self.send_handshake(slot);
-        if !parameters.ask {
+        // A dial in the place of another session is told of when the peer answers in it.
+        if !parameters.ask && !self.redials.is_pending(index) {
             self.notify(index, EventBits::CONNECTED);
         }
         self.settle(index);

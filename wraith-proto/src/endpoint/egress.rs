@@ -241,6 +241,11 @@ impl SessionState {
         self.may_send().then(|| self.recovery.path_mtu.due()).flatten()
     }
 
+    /// Whether something was sent without an answer, or waits to be sent.
+    pub(crate) fn owes_data(&self) -> bool {
+        !self.recovery.sent.in_flight.is_empty() || self.wants_to_ask()
+    }
+
     /// Whether there is something to send that asks for an acknowledgement.
     fn wants_to_ask(&self) -> bool {
         self.recovery.probes > 0

@@ -152,7 +152,9 @@ impl Endpoint {
                 }
                 if session.phase == Phase::Waiting {
                     session.phase = Phase::Live;
-                    self.notify(index, EventBits::CONNECTED);
+                    if !self.redials.is_pending(index) {
+                        self.notify(index, EventBits::CONNECTED);
+                    }
                 }
             }
             Frame::KeyShare(ref share) => self.on_key_share(index, share)?,
@@ -232,6 +234,7 @@ fn close_reason(code: u32) -> CloseReason {
         super::lifecycle::CODE_REFUSED => CloseReason::Refused,
         super::lifecycle::CODE_EXHAUSTED => CloseReason::KeysExhausted,
         super::lifecycle::CODE_PATH => CloseReason::PathTooSmall,
+        super::lifecycle::CODE_REPLACED => CloseReason::Replaced,
         _ => CloseReason::Violation,
     }
 }

@@ -105,6 +105,7 @@ impl Endpoint {
                 self.note_packet(index, number, expected, summary.asks, meta.ecn);
                 self.note_way(index, meta, number >= expected);
                 self.apply_frames(index, frames);
+                self.settle_redial(index);
                 self.advance_epoch(index);
             }
             Err(Unfit::Violation) => self.end(index, End::violation()),
@@ -164,6 +165,7 @@ impl Endpoint {
     /// The peer holds the keys: the dial is confirmed and the session is alive.
     fn on_authentic(&mut self, index: u32) {
         self.sessions[index].packets_received += 1;
+        self.sessions[index].silent_timeouts = 0;
         if self.sessions[index].handshake.is_some() {
             self.confirm_dial(index);
         }

@@ -17,6 +17,7 @@ pub(super) const CODE_VIOLATION: u32 = 1;
 pub(super) const CODE_REFUSED: u32 = 2;
 pub(super) const CODE_EXHAUSTED: u32 = 3;
 pub(super) const CODE_PATH: u32 = 4;
+pub(super) const CODE_REPLACED: u32 = 5;
 
 /// Probe timeouts for which a closed session answers late packets (RFC 9000 §10.2).
 const CLOSE_TIMEOUTS: u32 = 3;
@@ -59,6 +60,11 @@ impl End {
     /// Keys or packet numbers are used up.
     pub(super) const fn exhausted() -> Self {
         Self { reason: CloseReason::KeysExhausted, frame: Some((false, CODE_EXHAUSTED)) }
+    }
+
+    /// Another session takes its place.
+    pub(super) const fn replaced() -> Self {
+        Self { reason: CloseReason::Replaced, frame: Some((false, CODE_REPLACED)) }
     }
 
     /// The path carries less than it has to.
@@ -139,21 +145,25 @@ impl Endpoint {
             Role::Responder => Role::Initiator,
         };
         let key = self.peer_key(peer, &instance, role);
-        let known = self.peers.get(key).and_then(|known| self.sessions.get(known));
-        if !known.is_some_and(|known| known.is_open() && known.peer == Some(peer)) {
+        let known = self.peers.get(key);
+        // One that is too old to cross anything, or that the peer has left, does not hide this one.
+        let stands = known.is_some_and(|known| self.may_cross(known, peer));
+        if !stands {
             let _ = self.peers.insert(key, index);
         }
         let Some(other) = self.peers.get(self.peer_key(peer, &instance, other_role)) else { return false };
-        let matches = self.sessions.get(other).is_some_and(|session| {
-            let crossed = self.now.saturating_since(session.established) <= CROSSING;
-            session.peer == Some(peer) && session.instance == instance && session.is_open() && crossed
-        });
+        let matches = self
+            .sessions
+            .get(other)
+            .is_some_and(|session| session.instance == instance && self.may_cross(other, peer));
         if !matches || self.config.identity.peer_id() == peer {
             return false;
         }
         let own_wins = self.config.identity.peer_id() < peer;
         let (own, theirs) = if role == Role::Initiator { (index, other) } else { (other, index) };
         let loser = if own_wins { theirs } else { own };
+        let winner = if loser == own { theirs } else { own };
+        self.pass_on_redial(loser, winner);
         self.end(loser, End::silent(CloseReason::Superseded));
         loser == index
     }
@@ -165,6 +175,9 @@ impl Endpoint {
             return;
         }
         let known = session.phase != Phase::Handshaking || session.role == Role::Initiator;
+        // Of a dial in the place of another session the application hears when it has succeeded.
+        let pending = self.redials.is_pending(index);
+        let known = known && !pending;
         let frame = end.frame.filter(|_| session.keys.is_some());
         session.ending = Some(Ending { reason: end.reason, frame, due: frame.is_some(), late: 0 });
         session.phase = if frame.is_some() { Phase::Closing } else { Phase::Draining };
@@ -180,6 +193,9 @@ impl Endpoint {
             self.closes_due += 1;
             let linger = session.recovery.pto() * CLOSE_TIMEOUTS;
             session.timers.set(TimerKind::Close, Some(self.now.saturating_add(linger)));
+        } else if pending {
+            // Nobody polls its end: it is forgotten by itself.
+            session.timers.set(TimerKind::Close, Some(self.now));
         }
         if let Some(slot) = session.handshake.filter(|_| frame.is_none()) {
             self.free_handshake(slot);
@@ -190,6 +206,7 @@ impl Endpoint {
         self.feed_starved();
         self.settle(index);
         self.trace_closed(index, end.reason);
+        self.end_redial(index, end.reason);
     }
 
     /// Tells sessions that wait for room for a first datagram, as many as there is room for.
@@ -248,6 +265,7 @@ impl Endpoint {
         if let Some(slot) = handshake {
             self.free_handshake(slot);
         }
+        self.redials.leave(index);
         self.ready_links.remove(&mut self.ready, index);
         self.event_links.remove(&mut self.news, index);
         self.wheel.cancel(index);
@@ -305,6 +323,14 @@ impl Endpoint {
 
     pub(super) fn now(&self) -> Instant {
         self.now
+    }
+
+    /// Whether the session is one with `peer` whose dial another one could have crossed.
+    fn may_cross(&self, index: u32, peer: PeerId) -> bool {
+        self.sessions.get(index).is_some_and(|session| {
+            let recent = self.now.saturating_since(session.established) <= CROSSING;
+            recent && session.is_open() && session.peer == Some(peer) && !self.redials.is_dialling(index)
+        })
     }
 
     fn take_stream_event(&mut self, index: u32) -> Option<Event> {

@@ -2,6 +2,7 @@
 
 use super::admit::Admission;
 use super::handshake::Handshakes;
+use super::redial::Redials;
 use super::{Endpoint, IDS_PER_SESSION};
 use crate::config::Limits;
 use crate::recovery::SentPool;
@@ -51,7 +52,7 @@ impl Memory {
             records: SentPool::memory(limits.sent_packets, limits.sessions),
             streams: StreamPool::memory(limits.streams, limits.holes),
             datagrams: DatagramPool::memory(limits.datagrams),
-            handshakes: Handshakes::memory(limits.handshakes),
+            handshakes: Handshakes::memory(limits.handshakes) + Redials::memory(limits.handshakes),
             fixed: size_of::<Endpoint>() + Admission::MEMORY,
         }
     }

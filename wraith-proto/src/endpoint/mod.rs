@@ -12,6 +12,7 @@ mod ingress;
 mod lifecycle;
 mod memory;
 mod received;
+mod redial;
 mod rekey;
 mod respond;
 mod scope;
@@ -42,6 +43,7 @@ use admit::Admission;
 use egress::Answer;
 use handshake::Handshakes;
 use memory::routes;
+use redial::Redials;
 use traced::Hook;
 
 /// Connection ids that each session may have in the table.
@@ -174,6 +176,7 @@ pub struct Endpoint {
     peers: KeyTable,
     peers_key: [u8; 16],
     handshakes: Handshakes,
+    redials: Redials,
     wheel: Wheel,
     ready_links: Links,
     ready: List,
@@ -214,6 +217,7 @@ impl Endpoint {
             peers: KeyTable::new(sessions, &rng.array()),
             peers_key: rng.array(),
             handshakes: Handshakes::new(limits.handshakes, rng.array()),
+            redials: Redials::new(limits.handshakes),
             wheel: Wheel::new(sessions + limits.handshakes, now),
             ready_links: Links::new(sessions),
             ready: List::EMPTY,

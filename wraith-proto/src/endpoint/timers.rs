@@ -69,10 +69,11 @@ impl Endpoint {
             self.on_close_timer(index);
             return;
         }
-        if session.timers.expire(TimerKind::Idle, now) {
+        if session.timers.expire(TimerKind::Idle, now) && !self.outlives_idle(index) {
             self.end(index, End::silent(CloseReason::IdleTimeout));
             return;
         }
+        let session = &mut self.sessions[index];
         if session.timers.expire(TimerKind::KeepAlive, now) {
             session.control.0 |= Control::PING;
         }
@@ -103,6 +104,7 @@ impl Endpoint {
         self.stats.packets_lost += recovery.packets_lost - before;
         if probes {
             self.repeat_reports(index);
+            self.on_silence(index);
         }
         self.after_acks(index);
         self.trace_metrics(index);

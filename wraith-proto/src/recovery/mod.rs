@@ -270,6 +270,11 @@ impl Recovery {
         self.largest_acked.map(Sequence::get)
     }
 
+    /// How much time goes by until `count` probe timeouts in a row have passed, as long as they back off.
+    pub(crate) fn after_timeouts(&self, count: u32) -> Duration {
+        self.pto_base().saturating_mul((1 << count.min(10)) - 1)
+    }
+
     pub(crate) fn packet_number(&self) -> u64 {
         self.next_number
     }

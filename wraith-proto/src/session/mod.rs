@@ -150,6 +150,12 @@ impl<'a> Session<'a> {
         self.endpoint.close_session(self.handle.index, now, code);
     }
 
+    /// The session that takes the place of this one, which was closed as `CloseReason::Replaced` by this end
+    /// (`PROTO §9.21`). `None` if the peer replaced it: the successor is then the newest session with it.
+    pub fn successor(&self) -> Option<SessionHandle> {
+        self.endpoint.successor_of(self.handle.index)
+    }
+
     /// Who the peer is, once it has proven it; the pinned identity before.
     pub fn peer(&self) -> Option<PeerId> {
         self.state().peer

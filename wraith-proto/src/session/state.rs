@@ -198,6 +198,8 @@ pub(crate) struct SessionState {
     pub(crate) packets_received: u64,
     /// A packet was sent since the keep-alive timer was set.
     pub(crate) sent_since: bool,
+    /// Probe timeouts since anything authentic arrived (`PROTO §9.20`).
+    pub(crate) silent_timeouts: u8,
 }
 
 const _: () = assert!(size_of::<SessionState>() <= 3072, "an idle session must stay within 4 KiB");
@@ -240,6 +242,7 @@ impl SessionState {
             packets_sent: 0,
             packets_received: 0,
             sent_since: false,
+            silent_timeouts: 0,
         }
     }
 
@@ -251,6 +254,11 @@ impl SessionState {
     /// Size of the datagrams that it sends, in bytes of UDP payload.
     pub(crate) fn mtu(&self) -> u16 {
         self.recovery.path_mtu.size()
+    }
+
+    /// How long the peer has been silent at least, of the time that this end was called.
+    pub(crate) fn silence(&self) -> Duration {
+        self.recovery.after_timeouts(self.silent_timeouts.into())
     }
 
     /// Whether this end's application may send.
