@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::time::{Duration, Instant as Std};
 
-use wraith_drivers::{Driver, RxReport, TxReport};
+use wraith_drivers::{Driver, RxReport, TooLong, TxReport};
 use wraith_proto::{Ecn, RxMeta, TxMeta, TxQueue, Via};
 
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) dropped: usize,
     pub(crate) in_flight: usize,
     pub(crate) syscalls: usize,
+    /// Kept until a case takes it.
+    pub(crate) too_long: Option<TooLong>,
 }
 
 /// A datagram that was lent.
@@ -205,6 +207,7 @@ impl<D: Driver> End<D> {
         self.tally.dropped += report.dropped;
         self.tally.in_flight = report.in_flight;
         self.tally.syscalls += report.syscalls;
+        self.tally.too_long = self.tally.too_long.or(report.too_long);
         Ok(report)
     }
 

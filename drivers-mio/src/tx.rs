@@ -146,6 +146,9 @@ impl Tx {
                 batch.suspect = verdict == Verdict::Unsupported;
             }
             _ => {
+                if verdict == Verdict::TooLong {
+                    report.note_too_long(batch.meta.to, piece);
+                }
                 report.dropped += batch.count(piece);
                 batch.suspect = false;
                 return self.advance(batch, piece);

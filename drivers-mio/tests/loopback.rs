@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use wraith_drivers::{Caps, Driver, Limit, Mode, Park, RxReport, TxReport, Unpark, Wake};
+use wraith_drivers::{Caps, Driver, Limit, Mode, Park, RxReport, TooLong, TxReport, Unpark, Wake};
 use wraith_drivers_mio::{MioDriver, Options};
 use wraith_proto::{Ecn, RxMeta, TxMeta, TxQueue, Via};
 
@@ -156,7 +156,9 @@ fn a_datagram_longer_than_the_path_or_ip_carries_is_dropped_and_counted() {
         let (mut left, mut right) = (bind(ip), bind(ip));
         let meta = meta_to(right.local_addr());
         commit(&mut left, &meta, &vec![1; len]);
-        assert_eq!(left.flush().unwrap(), TxReport { dropped: 1, syscalls: 1, ..TxReport::default() });
+        let too_long = Some(TooLong { to: meta.to, len });
+        let report = TxReport { dropped: 1, syscalls: 1, too_long, ..TxReport::default() };
+        assert_eq!(left.flush().unwrap(), report);
         commit(&mut left, &meta, b"still here");
         assert_eq!(left.flush().unwrap(), sent(1, 1));
         assert_eq!(receive(&mut right, 1, 9)[0].1, b"still here");

@@ -37,9 +37,8 @@ pub struct Tx {
     retry: bool,
     /// Something has moved since the last flush, and nobody was told.
     moved: bool,
-    /// Settled since the last report.
-    sent: usize,
-    dropped: usize,
+    /// What has come of datagrams since the last report.
+    settled: TxReport,
 }
 
 #[derive(Debug)]
@@ -122,8 +121,7 @@ impl Tx {
             max_segments,
             retry: false,
             moved: false,
-            sent: 0,
-            dropped: 0,
+            settled: TxReport::default(),
         }
     }
 
@@ -250,7 +248,7 @@ impl Tx {
         match verdict {
             None => {
                 let suspect = batch.suspect;
-                *(if holds { &mut slot.held } else { &mut self.sent }) += batch.count(piece);
+                *(if holds { &mut slot.held } else { &mut self.settled.sent }) += batch.count(piece);
                 if suspect {
                     // The same datagram went alone, so it was the segmentation that was refused.
                     self.refuse_segments();
@@ -265,8 +263,11 @@ impl Tx {
                 batch.split = true;
                 batch.suspect = verdict == Verdict::Unsupported;
             }
-            Some(_) => {
-                self.dropped += batch.count(piece);
+            Some(verdict) => {
+                if verdict == Verdict::TooLong {
+                    self.settled.note_too_long(batch.meta.to, piece);
+                }
+                self.settled.dropped += batch.count(piece);
                 batch.suspect = false;
                 self.advance(index, piece);
             }
@@ -279,7 +280,7 @@ impl Tx {
         let Some(held) = self.slots.get_mut(usize::from(slot)) else { return };
         held.holds = held.holds.saturating_sub(1);
         if held.holds == 0 {
-            self.sent += mem::take(&mut held.held);
+            self.settled.sent += mem::take(&mut held.held);
         }
         self.leave(slot.into());
     }
@@ -302,8 +303,6 @@ impl Tx {
     pub(crate) fn report(&mut self, syscalls: usize) -> TxReport {
         self.moved = false;
         TxReport {
-            sent: mem::take(&mut self.sent),
-            dropped: mem::take(&mut self.dropped),
             in_flight: self
                 .queue
                 .iter()
@@ -311,6 +310,7 @@ impl Tx {
                 .chain(self.slots.iter().map(|slot| slot.held))
                 .sum(),
             syscalls,
+            ..mem::take(&mut self.settled)
         }
     }
 
@@ -405,7 +405,7 @@ impl TxQueue for Tx {
             self.unsealed += len;
         } else {
             // Only an empty datagram in a full queue comes here.
-            self.dropped += 1;
+            self.settled.dropped += 1;
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Sent {
     Taken,
     /// The system will never take it.
     Refused,
+    /// It is too long for the system to send in one piece.
+    TooLong,
     /// The socket is full.
     Full,
 }
@@ -125,6 +127,7 @@ impl Companion {
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => return Sent::Full,
                     Some(libc::ECONNREFUSED | libc::ECONNRESET) => {}
+                    Some(libc::EMSGSIZE) => return Sent::TooLong,
                     _ => return Sent::Refused,
                 },
             }

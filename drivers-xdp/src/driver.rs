@@ -195,6 +195,7 @@ impl XdpDriver {
         let mut pushed = false;
         while let Some(meta) = self.tx.front() {
             if !self.tx.front_fits() {
+                report.note_too_long(meta.to, self.tx.front_bytes().len());
                 self.tx.take_front();
                 report.dropped += 1;
                 continue;
@@ -219,6 +220,10 @@ impl XdpDriver {
                     match self.companion.send(&meta, self.tx.front_bytes()) {
                         Sent::Taken => report.sent += 1,
                         Sent::Refused => report.dropped += 1,
+                        Sent::TooLong => {
+                            report.note_too_long(meta.to, self.tx.front_bytes().len());
+                            report.dropped += 1;
+                        }
                         Sent::Full => break,
                     }
                     self.tx.take_front();

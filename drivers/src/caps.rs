@@ -1,6 +1,7 @@
 //! What a driver can do, and what a call did.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 /// Facts about a driver after probing; not wishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,4 +144,31 @@ pub struct TxReport {
     pub in_flight: usize,
     /// System calls made to send since the last report.
     pub syscalls: usize,
+    /// The shortest of the dropped datagrams that were too long for this host to send in one piece.
+    pub too_long: Option<TooLong>,
+}
+
+/// A datagram that was dropped because this host does not carry it in one piece (`EMSGSIZE`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooLong {
+    /// Where it was to go.
+    pub to: SocketAddr,
+    /// Its bytes.
+    pub len: usize,
+}
+
+impl TxReport {
+    /// Notes one that was dropped for its length; the shortest is kept.
+    pub fn note_too_long(&mut self, to: SocketAddr, len: usize) {
+        if self.too_long.is_none_or(|noted| len < noted.len) {
+            self.too_long = Some(TooLong { to, len });
+        }
+    }
+
+    /// Takes over what `other` has noted, as [`TxReport::note_too_long`] does.
+    pub fn join_too_long(&mut self, other: &Self) {
+        if let Some(TooLong { to, len }) = other.too_long {
+            self.note_too_long(to, len);
+        }
+    }
 }

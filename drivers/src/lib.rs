@@ -37,7 +37,7 @@ use std::os::fd::BorrowedFd;
 
 use wraith_proto::{Instant, RxMeta, TxQueue};
 
-pub use caps::{Caps, Limit, Mode, RxReport, TxReport};
+pub use caps::{Caps, Limit, Mode, RxReport, TooLong, TxReport};
 pub use clock::{Clock, ManualClock};
 pub use family::{Family, canonical};
 pub use memory::{MemoryDriver, MemoryOptions, MemoryUnparker};

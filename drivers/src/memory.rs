@@ -168,6 +168,9 @@ impl Driver for MemoryDriver {
         for slot in tx.committed_mut() {
             let route = link.route(*end, &slot.meta);
             let Some(meta) = route.filter(|_| slot.len <= *mtu) else {
+                if route.is_some() {
+                    report.note_too_long(slot.meta.to, slot.len);
+                }
                 report.dropped += 1;
                 done += 1;
                 continue;

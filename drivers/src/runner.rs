@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wraith_proto::{Budget, Endpoint, Event, Instant, Payload, Progress, SessionHandle, Source, TxStatus};
 
-use crate::{Driver, Park, TxReport};
+use crate::{Driver, Park, TooLong, TxReport};
 
 /// Datagrams received in one step, before anything is sent.
 const RX_BUDGET: usize = 256;
@@ -181,6 +181,9 @@ impl<D: Driver, A: App> Runner<D, A> {
         for _ in 0..FLUSHES {
             let status = self.endpoint.poll_transmit(now, self.driver.tx(), &mut self.app, TX_BUDGET);
             let report = self.driver.flush()?;
+            if let Some(TooLong { to, len }) = report.too_long {
+                self.endpoint.too_large(now, to, len);
+            }
             match status {
                 TxStatus::Idle if report.in_flight == 0 => return Ok(Sending::Done),
                 TxStatus::Idle => return Ok(Sending::Stalled),

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use wraith_drivers::{
-    Driver, ManualClock, MemoryDriver, MemoryOptions, Mode, Park, RxReport, TxReport, Unpark, Wake,
+    Driver, ManualClock, MemoryDriver, MemoryOptions, Mode, Park, RxReport, TooLong, TxReport, Unpark, Wake,
 };
 use wraith_proto::{Ecn, Instant, RxMeta, TxMeta, TxQueue, Via};
 
@@ -65,7 +65,8 @@ fn every_size_up_to_the_mtu_crosses_and_longer_ones_are_dropped_and_counted() {
             assert_eq!(report, TxReport { sent: 1, ..TxReport::default() });
             assert_eq!(datagrams[0].1, bytes);
         } else {
-            assert_eq!(report, TxReport { dropped: 1, ..TxReport::default() });
+            let too_long = Some(TooLong { to: meta.to, len });
+            assert_eq!(report, TxReport { dropped: 1, too_long, ..TxReport::default() });
             assert!(datagrams.is_empty());
         }
     }

@@ -6,11 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use wraith_drivers::{
-    App, Caps, Driver, ManualClock, MemoryDriver, MemoryOptions, Park, Runner, RxReport, Turn, TxReport, Wake,
+    App, Caps, Driver, ManualClock, MemoryDriver, MemoryOptions, Park, Runner, RxReport, Slots, Turn,
+    TxReport, Wake,
 };
 use wraith_proto::{
     CloseReason, Config, Dir, Endpoint, Event, Identity, Instant, Payload, Peer, RxMeta, SessionHandle,
-    Source, StreamId, Via,
+    Source, StreamId, Transport, TxQueue, Via,
 };
 
 const LEN: u64 = 3_000_000;
@@ -74,7 +75,18 @@ impl App for Transfer {
 }
 
 fn runner<D: Driver>(driver: D, number: u8, sends: bool) -> Runner<D, Transfer> {
-    let config = Config::new(Identity::from_seed([number; 32]), b"test");
+    runner_with(driver, number, sends, Transport::default())
+}
+
+/// One whose sessions search for datagrams of up to 9,000 bytes.
+fn searching_runner<D: Driver>(driver: D, number: u8, sends: bool) -> Runner<D, Transfer> {
+    let transport = Transport::default().with_max_datagram(9_000).with_mtu_search(true);
+    runner_with(driver, number, sends, transport)
+}
+
+fn runner_with<D: Driver>(driver: D, number: u8, sends: bool, transport: Transport) -> Runner<D, Transfer> {
+    let mut config = Config::new(Identity::from_seed([number; 32]), b"test");
+    config.transport = transport;
     let endpoint = Endpoint::new(config, [number; 32], driver.now()).unwrap();
     Runner::new(driver, endpoint, Transfer { sends, ..Transfer::default() })
 }
@@ -228,4 +240,103 @@ fn the_news_of_the_end_leaves_although_the_network_takes_its_time() {
     left.endpoint_mut().session(session).unwrap().close(now, 7);
     left.run().unwrap();
     assert_eq!(receiver.join().unwrap().events.last(), Some(&Event::Closed(CloseReason::Peer(7))));
+}
+
+/// On a host whose interface carries datagrams of up to `carries` bytes, and less when 300,000 bytes have left.
+struct Narrow {
+    inner: MemoryDriver,
+    tx: Slots,
+    carries: usize,
+    bytes: usize,
+}
+
+impl Driver for Narrow {
+    type Tx = Slots;
+
+    fn caps(&self) -> Caps {
+        self.inner.caps()
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.inner.local_addr()
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.now()
+    }
+
+    fn recv(&mut self, budget: usize, on_datagram: impl FnMut(&RxMeta, &mut [u8])) -> io::Result<RxReport> {
+        self.inner.recv(budget, on_datagram)
+    }
+
+    fn tx(&mut self) -> &mut Self::Tx {
+        &mut self.tx
+    }
+
+    fn flush(&mut self) -> io::Result<TxReport> {
+        let mut report = TxReport::default();
+        let mut done = 0;
+        for (meta, datagram) in self.tx.committed() {
+            if datagram.len() > self.carries {
+                report.note_too_long(meta.to, datagram.len());
+                report.dropped += 1;
+            } else {
+                let Some(room) = self.inner.tx().reserve(meta, datagram.len()) else { break };
+                room[..datagram.len()].copy_from_slice(datagram);
+                self.inner.tx().commit(datagram.len());
+                self.bytes += datagram.len();
+            }
+            done += 1;
+        }
+        self.tx.retire(done);
+        if self.bytes > 300_000 {
+            self.carries = 1_252;
+        }
+        let passed = self.inner.flush()?;
+        report.sent = passed.sent;
+        report.in_flight = passed.in_flight + self.tx.committed().len();
+        Ok(report)
+    }
+}
+
+/// `PROTO §8.16`: what the driver says of a datagram that is too long reaches the session at once; losses alone would take
+/// three probe timeouts to tell.
+#[test]
+fn a_session_follows_the_interface_of_its_host_at_once() {
+    let start = Instant::from_nanos(1_000_000_000);
+    let clock = ManualClock::new(start);
+    let options = MemoryOptions {
+        clock: Some(clock.clone()),
+        mtu: 9_000,
+        max_datagram: 9_000,
+        ..MemoryOptions::default()
+    };
+    let (left, right) = MemoryDriver::pair(&options);
+    let peer = Peer { addr: right.local_addr(), id: Some(Identity::from_seed([2; 32]).peer_id()) };
+    let narrow = Narrow { inner: left, tx: Slots::new(64, 9_000), carries: 1_472, bytes: 0 };
+    let mut left = searching_runner(narrow, 1, true);
+    let mut right = searching_runner(right, 2, false);
+    let session = left.endpoint_mut().connect(start, peer, Via(0)).unwrap();
+    let mut sizes = Vec::new();
+    while !right.app_mut().complete {
+        // Answers arrive before time moves to a deadline.
+        left.step().unwrap();
+        let turns = [right.step().unwrap(), left.step().unwrap()];
+        if let Some(session) = left.endpoint_mut().session(session) {
+            sizes.push((session.stats().datagram_size, clock.now()));
+            sizes.dedup_by_key(|size| size.0);
+        }
+        let next = turns.into_iter().flatten().min().expect("somebody waits for something");
+        clock.set(next.max(clock.now().saturating_add(Duration::from_micros(100))));
+        assert!(clock.now().saturating_since(start) < Duration::from_mins(1), "stuck: {sizes:?}");
+    }
+    let at =
+        |size: u16| sizes.iter().find(|seen| seen.0 == size).unwrap_or_else(|| panic!("{size}: {sizes:?}")).1;
+    let largest = sizes.iter().map(|seen| seen.0).max();
+    assert_eq!((largest, sizes.last().map(|seen| seen.0)), (Some(1_472), Some(1_251)), "{sizes:?}");
+    let fell = sizes.iter().rposition(|seen| seen.0 == 1_200).expect("it fell to the minimum");
+    let found = at(1_251).saturating_since(sizes[fell].1);
+    assert!(found < Duration::from_millis(100), "{sizes:?}");
+    assert!(left.endpoint_mut().stats().datagrams_refused > 0);
+    assert_eq!(right.app_mut().received, LEN);
 }

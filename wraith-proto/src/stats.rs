@@ -30,6 +30,8 @@ pub struct Stats {
     pub bytes_refused: u64,
     /// Packets sent to learn what a path carries.
     pub mtu_probes_sent: u64,
+    /// Datagrams that the caller could not send because they were too large for its host.
+    pub datagrams_refused: u64,
     /// Queued unreliable datagrams that were dropped because the path had come to carry less.
     pub datagrams_unfit: u64,
     /// Handshakes begun as the dialling side.

@@ -4,6 +4,8 @@
 mod black_hole;
 #[path = "mtu/datagrams.rs"]
 mod datagrams;
+#[path = "mtu/refused.rs"]
+mod refused;
 #[path = "mtu/search.rs"]
 mod search;
 #[path = "mtu/support.rs"]

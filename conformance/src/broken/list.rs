@@ -130,6 +130,7 @@ fn others<H: Harness>() -> Vec<Specimen<H::Driver>> {
 #[cfg(unix)]
 pub fn pollable_specimens<H: Harness<Driver: Pollable>>() -> Vec<Specimen<H::Driver>> {
     let all: Vec<Specimen<H::Driver>> = specimens! {
+        HidesTooLong: "accounting/what_is_too_long_is_told";
         ClipsToPath: "tx/a_datagram_longer_than_the_path_is_dropped";
         WantsRoomAlways: "poll/room_is_asked_for_only_when_it_is_missing";
         AlwaysReadable: "poll/a_level_stands_while_there_is_something";

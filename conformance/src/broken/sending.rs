@@ -133,6 +133,16 @@ impl<D: Driver> Fault<D> for ClipsToPath {
     }
 }
 
+/// Drops what is too long without a word about its length.
+#[derive(Debug, Default)]
+pub struct HidesTooLong;
+
+impl<D: Driver> Fault<D> for HidesTooLong {
+    fn flush(&mut self, inner: &mut D, stage: &mut Stage) -> io::Result<TxReport> {
+        Ok(TxReport { too_long: None, ..stage.pass_on(inner)? })
+    }
+}
+
 /// Promises more slots than it has.
 #[derive(Debug, Default)]
 pub struct OverclaimsSlots;

@@ -61,6 +61,7 @@ impl Stage {
             total.sent += report.sent;
             total.dropped += report.dropped;
             total.syscalls += report.syscalls;
+            total.join_too_long(&report);
             total.in_flight = report.in_flight + self.committed;
             if self.committed == 0 || report.sent + report.dropped == 0 {
                 return Ok(total);

@@ -2,13 +2,13 @@
 
 use std::iter::repeat_n;
 
-use wraith_drivers::{Driver, TxReport};
+use wraith_drivers::{Driver, TooLong, TxReport};
 use wraith_proto::TxMeta;
 
-use crate::case::{Claim, Outcome, ensure, ensure_eq};
+use crate::case::{Claim, Outcome, Verdict, ensure, ensure_eq};
 use crate::context::Context;
 use crate::harness::Link;
-use crate::wire::{Tally, same};
+use crate::wire::{End, Tally, same};
 
 pub(super) fn caps_are_sane<D: Driver>(context: &mut Context<D>) -> Outcome {
     let wire = context.wire(Link::default())?;
@@ -123,4 +123,31 @@ pub(super) fn a_batch_takes_fewer_system_calls<D: Driver>(context: &mut Context<
     let calls = wire.left.tally.syscalls;
     ensure!(calls <= most, "{COUNT} equal datagrams took {calls} system calls, {segments} fit in one");
     Ok(())
+}
+
+pub(super) fn what_is_too_long_is_told<D: Driver>(context: &mut Context<D>) -> Outcome {
+    // Over IPv6 the headers are longer, so that a queue lends room for more than the wire carries.
+    let link = Link { ipv6: true, ..Link::default() };
+    let mut wire = context.claiming(Claim::DontFragment, link)?;
+    let meta = wire.to_right();
+    let longest = wire.left.driver.caps().max_datagram;
+    let limit = context.path_limit(&link).unwrap_or(longest).min(longest);
+    let elsewhere = TxMeta { to: "192.0.2.9:9".parse().expect("an address"), ..meta };
+    wire.left.must_commit(&elsewhere, b"of the other family")?;
+    ensure_eq!(too_long(&mut wire.left)?, None, "what is told of a datagram without a way");
+    for len in [limit + 1, 100] {
+        let committed = wire.left.commit(&meta, &context.datagram(len));
+        if len > limit && !committed {
+            return Err(Verdict::NotClaimed("its queue has no room for what is too long".into()));
+        }
+        let expected = (len > limit).then_some(TooLong { to: meta.to, len });
+        ensure_eq!(too_long(&mut wire.left)?, expected, "what is told of {len} bytes where {limit} pass");
+    }
+    Ok(())
+}
+
+/// Flushes until nothing is in flight, and gives the shortest datagram that was reported as too long.
+fn too_long<D: Driver>(end: &mut End<D>) -> Outcome<Option<TooLong>> {
+    end.settle()?;
+    Ok(end.tally.too_long.take())
 }

@@ -56,6 +56,7 @@ macro_rules! __driver_cases {
                 an_idle_flush_reports_nothing: "DRV §4.3", Level::Must;
                 an_idle_flush_makes_no_system_call: "DRV §4.4", Level::Should;
                 a_batch_takes_fewer_system_calls: "DRV §4.5", Level::IfClaimed(Claim::Segmentation);
+                what_is_too_long_is_told: "DRV §4.6", Level::IfClaimed(Claim::DontFragment);
             }
             soak {
                 many_datagrams_cross_both_ways: "DRV §2.1 and §8.2", Level::Must;

@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 
+use wraith_drivers::TooLong;
 use wraith_proto::Via;
 
 use super::*;
@@ -53,7 +54,7 @@ fn flush(tx: &mut Tx, wire: &mut Wire) -> TxReport {
 }
 
 fn report(sent: usize, dropped: usize, in_flight: usize, syscalls: usize) -> TxReport {
-    TxReport { sent, dropped, in_flight, syscalls }
+    TxReport { sent, dropped, in_flight, syscalls, ..TxReport::default() }
 }
 
 /// `DRV §3.9, §4.5`
@@ -185,7 +186,7 @@ fn a_full_socket_in_the_middle_of_a_split_batch_loses_and_repeats_nothing() {
     assert_eq!(wire.tags(), [0, 1, 2]);
 }
 
-/// `DRV §3.12, §4.2`
+/// `DRV §3.12, §4.2, §4.6`
 #[test]
 fn only_the_datagram_that_is_too_long_is_dropped() {
     let mut tx = Tx::new(1 << 16, 64);
@@ -195,7 +196,8 @@ fn only_the_datagram_that_is_too_long_is_dropped() {
     for (tag, len) in [(1, 900), (2, 900), (3, 100)] {
         assert!(commit(&mut tx, 1, tag, len));
     }
-    assert_eq!(flush(&mut tx, &mut wire), report(2, 2, 0, 5));
+    let too_long = Some(TooLong { to: to(1).to, len: 900 });
+    assert_eq!(flush(&mut tx, &mut wire), TxReport { too_long, ..report(2, 2, 0, 5) });
     assert_eq!(wire.tags(), [0, 3]);
     assert_eq!(tx.max_segments(), 64, "length is no reason to stop segmentation");
     assert!(!tx.take_refused());

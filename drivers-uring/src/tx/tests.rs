@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 
+use wraith_drivers::TooLong;
 use wraith_proto::{Ecn, Via};
 
 use super::*;
@@ -81,7 +82,7 @@ fn commit(tx: &mut Tx, port: u16, tag: u8, len: usize) -> bool {
 }
 
 fn report(sent: usize, dropped: usize, in_flight: usize, syscalls: usize) -> TxReport {
-    TxReport { sent, dropped, in_flight, syscalls }
+    TxReport { sent, dropped, in_flight, syscalls, ..TxReport::default() }
 }
 
 #[test]
@@ -264,7 +265,9 @@ fn only_the_datagram_that_is_too_long_is_dropped() {
     }
     let sent = wire.flush(&mut tx);
     assert_eq!((sent.sent, sent.dropped, sent.in_flight), (2, 2, 0));
+    assert_eq!(sent.too_long, Some(TooLong { to: to(1).to, len: 900 }));
     assert_eq!(wire.tags(), [0, 3]);
+    assert_eq!(wire.flush(&mut tx).too_long, None, "told once");
     assert_eq!(tx.max_segments(), 64, "length is no reason to stop segmentation");
 }
 

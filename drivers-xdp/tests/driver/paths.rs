@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
-use wraith_drivers::{Driver, Mode};
+use wraith_drivers::{Driver, Mode, TooLong};
 use wraith_drivers_mio::MioDriver;
 use wraith_drivers_xdp::Attach;
 use wraith_proto::{TxMeta, TxQueue};
@@ -140,6 +140,8 @@ fn what_fits_over_ipv4_alone_is_dropped_over_ipv6_and_holds_up_nobody() {
     }
     let report = left.flush().unwrap();
     assert_eq!((report.sent, report.dropped, report.in_flight), (2, 2, 0));
+    let told = TooLong { to: v6.local_addr().unwrap(), len: 1453 };
+    assert_eq!(report.too_long, Some(told), "the shorter of the two");
     let mut buffer = [0; 2000];
     assert_eq!((v4.recv(&mut buffer).unwrap(), v6.recv(&mut buffer).unwrap()), (1472, 1452));
     assert!(left.tx().reserve(&to(v4.local_addr().unwrap()), 1473).is_none());

@@ -43,6 +43,7 @@ fn pass_on<D: Driver>(
         total.sent += report.sent;
         total.dropped += report.dropped;
         total.syscalls += report.syscalls;
+        total.join_too_long(&report);
         total.in_flight = report.in_flight + slots.committed().len();
         // Again while there is more and the network takes some.
         if slots.committed().len() == 0 || report.sent + report.dropped == 0 {

@@ -16,7 +16,8 @@ use crate::{Caps, Driver, Park, RxReport, Slots, TxReport, Wake};
 /// ```
 ///
 /// What a link delays is handed on by the first [`Driver::recv`], [`Driver::flush`] or [`Park::park`] after its time.
-/// What a link has taken counts as sent, whatever becomes of it; [`Netem::counters`] tells.
+/// What a link has taken counts as sent, whatever becomes of it; [`Netem::counters`] tells. What is too long for the
+/// driver inside is told by the flush that hands it on.
 #[derive(Debug)]
 pub struct Netem<D> {
     inner: D,
@@ -67,6 +68,7 @@ impl<D: Driver> Netem<D> {
             let stuck = self.fill(now);
             let report = self.inner.flush()?;
             total.syscalls += report.syscalls;
+            total.join_too_long(&report);
             total.in_flight = report.in_flight;
             if !stuck || report.sent + report.dropped == 0 {
                 return Ok(total);
@@ -137,7 +139,7 @@ impl<D: Driver> Driver for Netem<D> {
         }
         self.tx.retire(sent);
         let report = self.pump()?;
-        Ok(TxReport { sent, syscalls: report.syscalls, ..TxReport::default() })
+        Ok(TxReport { sent, syscalls: report.syscalls, too_long: report.too_long, ..TxReport::default() })
     }
 }
 

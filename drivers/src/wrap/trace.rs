@@ -9,7 +9,7 @@ use tracing::{debug, trace, warn};
 use wraith_proto::{Instant, RxMeta, TxMeta};
 
 use super::pass_on;
-use crate::{Caps, Driver, Park, RxReport, Slots, TxReport, Wake};
+use crate::{Caps, Driver, Park, RxReport, Slots, TooLong, TxReport, Wake};
 #[cfg(unix)]
 use crate::{Interest, Pollable};
 
@@ -103,11 +103,13 @@ impl<D: Driver> Driver for Trace<D> {
             trace!(target: TARGET, %addr, %peer, len = datagram.len(), ecn = ?meta.ecn, via, ?local, "sent");
         });
         let report = self.told("flush", result)?;
-        let TxReport { sent, dropped, in_flight, syscalls } = report;
+        let TxReport { sent, dropped, in_flight, syscalls, too_long } = report;
         if report != TxReport::default() {
             debug!(target: TARGET, %addr, sent, dropped, in_flight, syscalls, "flushed");
         }
-        if dropped > 0 {
+        if let Some(TooLong { to: peer, len }) = too_long {
+            warn!(target: TARGET, %addr, dropped, %peer, len, "dropped: too long");
+        } else if dropped > 0 {
             warn!(target: TARGET, %addr, dropped, "dropped");
         }
         Ok(report)

@@ -1,6 +1,7 @@
 //! Datagrams out: whose turn it is, and into whose memory they go.
 
 use super::{Budget, Endpoint, TimerKind, TxStatus};
+use crate::config::MIN_DATAGRAM;
 use crate::meta::{Ecn, TxMeta};
 use crate::queue::{Source, TxQueue};
 use crate::recovery::congestion::CongestionController;
@@ -172,6 +173,9 @@ impl Endpoint {
                 continue;
             };
             tx.commit(len);
+            if len > usize::from(MIN_DATAGRAM) {
+                self.large_senders.note(index);
+            }
             empty = false;
             self.stats.datagrams_sent += 1;
             self.stats.bytes_sent += len as u64;
@@ -195,6 +199,7 @@ impl Endpoint {
         };
         if let Some(len) = self.build_mtu_probe(index, &mut buffer[..size]) {
             tx.commit(len);
+            self.large_senders.note(index);
             self.stats.datagrams_sent += 1;
             self.stats.bytes_sent += len as u64;
             *left -= 1;

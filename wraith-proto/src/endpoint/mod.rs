@@ -13,6 +13,7 @@ mod lifecycle;
 mod memory;
 mod received;
 mod redial;
+mod refused;
 mod rekey;
 mod respond;
 mod scope;
@@ -44,6 +45,7 @@ use egress::Answer;
 use handshake::Handshakes;
 use memory::routes;
 use redial::Redials;
+use refused::LargeSenders;
 use traced::Hook;
 
 /// Connection ids that each session may have in the table.
@@ -190,6 +192,7 @@ pub struct Endpoint {
     starved_links: Links,
     admission: Admission,
     answers: Deque<Answer, ANSWERS>,
+    large_senders: LargeSenders,
     /// Sessions whose CLOSE has not left.
     closes_due: u32,
     stats: Stats,
@@ -230,6 +233,7 @@ impl Endpoint {
             starved_links: Links::new(sessions),
             admission: Admission::new(&limits, &seed, &config.identity, rng.array()),
             answers: Deque::new(),
+            large_senders: LargeSenders::NONE,
             closes_due: 0,
             stats: Stats::default(),
             hook: Hook::NONE,

@@ -242,6 +242,19 @@ impl PathMtu {
         }
     }
 
+    /// The own host refused a datagram of `len` bytes. By how much it is too large nobody says: in use already, the size
+    /// falls back to what every path carries, for the next one below is as likely to be refused.
+    pub(crate) fn on_refused(&mut self, now: Instant, len: u16) {
+        let largest = len.saturating_sub(1).max(MIN_DATAGRAM);
+        if !self.searches || self.size <= largest {
+            return self.on_hint(now, largest);
+        }
+        (self.ceiling, self.soon) = (largest, true);
+        self.trust();
+        self.change(MIN_DATAGRAM);
+        self.go_on(now);
+    }
+
     /// News since the last call.
     pub(crate) fn take_news(&mut self) -> Option<MtuNews> {
         self.news.take()
@@ -363,6 +376,12 @@ impl Recovery {
     /// Somebody says that the path carries no more than `largest` bytes.
     pub(crate) fn on_mtu_hint(&mut self, now: Instant, largest: u16) {
         self.path_mtu.on_hint(now, largest);
+        self.controller.on_mtu(self.path_mtu.size());
+    }
+
+    /// The own host refused a datagram of `len` bytes as too large.
+    pub(crate) fn on_mtu_refused(&mut self, now: Instant, len: u16) {
+        self.path_mtu.on_refused(now, len);
         self.controller.on_mtu(self.path_mtu.size());
     }
 

@@ -200,3 +200,44 @@ fn a_hint_ends_the_probe_that_is_too_large() {
     mtu.on_hint(at(0), 1_400);
     assert_eq!((mtu.due(), mtu.ceiling), (None, 1_400), "a probe that fits stays under way");
 }
+
+/// `PROTO §8.16`: one refusal is enough, for a size below the one that is refused may be refused as well.
+#[test]
+fn a_size_in_use_that_the_own_host_refuses_falls_to_the_minimum_and_is_searched_below() {
+    let mut mtu = PathMtu::new(1_472, 1_472, false, true);
+    mtu.on_refused(at(0), 1_472);
+    assert_eq!((mtu.size(), mtu.take_news()), (1_200, Some(MtuNews::Changed)));
+    mtu.on_refused(at(0), 1_472);
+    assert_eq!(
+        (mtu.size(), mtu.take_news(), mtu.due()),
+        (1_200, None, Some(1_336)),
+        "a late word says nothing new"
+    );
+    let mut asked = std::vec::Vec::new();
+    let mut now = at(0);
+    while let Some(size) = mtu.due() {
+        asked.push(size);
+        mtu.on_probe_sent(now, u64::from(size), size);
+        if size > 1_252 {
+            mtu.on_refused(now, size);
+        } else {
+            now = now.saturating_add(Duration::from_millis(20));
+            mtu.on_ack(now, &[(size.into(), size.into())], 3, PTO);
+        }
+    }
+    assert_eq!((asked, mtu.size()), (std::vec![1_336, 1_268, 1_234, 1_251], 1_251));
+    assert_eq!(raise_at(&mtu), Some(at(40 + 60_000)), "asked for again after a minute");
+}
+
+/// `PROTO §8.16`
+#[test]
+fn no_refusal_lowers_the_size_below_the_minimum_or_moves_a_fixed_one() {
+    for len in [0, 1, 1_199, 1_200, 1_201] {
+        let mut mtu = PathMtu::new(1_472, 1_472, false, true);
+        mtu.on_refused(at(0), len);
+        assert_eq!((mtu.size(), mtu.ceiling), (1_200, 1_200));
+    }
+    let mut mtu = PathMtu::new(1_472, 1_472, false, false);
+    mtu.on_refused(at(0), 1_472);
+    assert_eq!(mtu.size(), 1_472);
+}
