@@ -1,0 +1,140 @@
+//! A sender, a router and a receiver, and a file between them.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, io};
+
+use serde_json::Value;
+
+use crate::host::Host;
+use crate::support::{Done, Running, program};
+use crate::transfer::{Scene, content, done};
+
+/// What the line between sender and router takes, so that a change meets a transfer in its middle.
+const RATE: &str = "30mbit";
+
+/// ```text
+/// sender  out ──── west  router  east ──── out  receiver
+/// 10.1.0.2/24      .1            .1        10.2.0.2/24
+/// ```
+pub(crate) struct Network {
+    pub(crate) sender: Host,
+    pub(crate) router: Host,
+    pub(crate) receiver: Host,
+}
+
+impl Network {
+    /// The network, or `None` if this user or machine cannot have it, which is said aloud and a failure where
+    /// `WRAITH_CONFORMANCE_STRICT` is 1.
+    pub(crate) fn new() -> Option<Self> {
+        match Self::make() {
+            Ok(network) => Some(network),
+            Err(error) => {
+                let strict = env::var_os("WRAITH_CONFORMANCE_STRICT").is_some_and(|value| value == "1");
+                assert!(!strict, "no networks here: {error}");
+                eprintln!(
+                    "NOT TESTED: networks of its own take root, nft, and ip and tc of iproute2: {error}"
+                );
+                None
+            }
+        }
+    }
+
+    fn make() -> io::Result<Self> {
+        for tool in ["nft", "ip", "tc"] {
+            let version = Command::new(tool).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+            version.map_err(|error| io::Error::new(error.kind(), format!("{tool}: {error}")))?;
+        }
+        let network = Self {
+            sender: Host::new("sender")?,
+            router: Host::new("router")?,
+            receiver: Host::new("receiver")?,
+        };
+        let router = network.router.id();
+        for (host, here, there) in
+            [(&network.sender, "10.1.0", "west"), (&network.receiver, "10.2.0", "east")]
+        {
+            // Without segmentation offload on the line each packet meets the router by itself.
+            host.sh(&format!(
+                "ip link add out type veth peer name {there} netns {router}
+                 ip link set out gso_max_segs 1 up
+                 ip addr add {here}.2/24 dev out"
+            ));
+            network
+                .router
+                .sh(&format!("ip link set {there} gso_max_segs 1 up\nip addr add {here}.1/24 dev {there}"));
+            host.sh(&format!("ip route add default via {here}.1"));
+        }
+        network.sender.sh(&format!("tc qdisc add dev out root tbf rate {RATE} burst 16k limit 200k"));
+        network.router.set("net/ipv4/ip_forward", "1");
+        Ok(network)
+    }
+
+    /// Sends a file of `len` bytes, does `change` when a part has arrived, and wants all of it verified within `limit` of
+    /// that.
+    pub(crate) fn transfer(
+        &self,
+        name: &str,
+        len: usize,
+        limit: Duration,
+        change: impl FnOnce(&Self, &Transfer),
+    ) {
+        let bytes = content(len);
+        let scene = Scene::new(name, &bytes);
+        let mut command = program(["send", "--json", "-q", "--driver", "mio"]);
+        command.arg(&scene.source);
+        let sender = self.sender.start(command);
+        let ticket = sender.event("ticket")["ticket"].as_str().unwrap().to_owned();
+        let receiver = self.receiver.start(scene.receive(&ticket, &["--driver", "mio"]));
+        wait_for_some(&receiver);
+        let transfer = Transfer { sender, receiver };
+        let began = Instant::now();
+        change(self, &transfer);
+        let (end, confirmed) = transfer.finish();
+        let took = began.elapsed();
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        let received = done(&end);
+        assert_eq!((&received["hash"], &received["verified"]), (&hash.as_str().into(), &true.into()));
+        assert!(fs::read(scene.received()).unwrap() == bytes, "the file is another");
+        assert_eq!(confirmed["hash"], hash.as_str());
+        assert!(took < limit, "{took:?}");
+        println!("{name}: {len} bytes, the rest in {took:?}");
+    }
+}
+
+/// A transfer in its middle.
+pub(crate) struct Transfer {
+    pub(crate) sender: Running,
+    pub(crate) receiver: Running,
+}
+
+impl Transfer {
+    /// Waits for both ends; returns how the receiver ended, and what the sender says of the delivery.
+    fn finish(self) -> (Done, Value) {
+        let end = self.receiver.finish();
+        assert_eq!(end.code, Some(0), "{} {:?}", end.stderr, end.stdout);
+        let sent = self.sender.finish();
+        assert_eq!(sent.code, Some(0), "{} {:?}", sent.stderr, sent.stdout);
+        (end, sent.json().pop().unwrap())
+    }
+}
+
+/// Waits until some of the file has arrived, and not all.
+fn wait_for_some(receiver: &Running) {
+    loop {
+        let event = receiver.event("progress");
+        let (bytes, total) = (event["bytes"].as_u64().unwrap(), event["total"].as_u64());
+        if bytes > 0 {
+            assert!(
+                total.is_none_or(|total| bytes < total),
+                "there is no middle to change anything in: {event}"
+            );
+            return;
+        }
+    }
+}
+
+/// How often a case repeats its change in one transfer, in the short and in the full form.
+pub(crate) fn repeats(short: u32, full: u32) -> u32 {
+    if env::var("WRAITH_BUDGET").is_ok_and(|budget| budget == "full") { full } else { short }
+}
