@@ -439,3 +439,18 @@ fn a_full_disk_ends_the_trace_and_not_the_session() {
     let calls = calls.map(|calls| *calls.lock().unwrap());
     assert_eq!(calls, [21, 21], "nobody tries again");
 }
+
+#[test]
+fn the_sizes_of_datagrams_are_in_the_trace() {
+    let mut config = PairConfig::new(5).with_link(lossy().with_loss(0).with_mtu(1_472));
+    config.left.transport = config.left.transport.with_mtu_search(true);
+    let mut pair = Pair::new(config);
+    let out = Shared::default();
+    pair.left.endpoint.set_tracer(Box::new(Qlog::new(out.clone())));
+    pair.connect();
+    pair.run_for(Duration::from_secs(2));
+    let (_, events) = out.records();
+    let sizes: Vec<_> = events.iter().filter(|event| event["name"] == "quic:mtu_updated").collect();
+    assert_eq!(sizes.len(), 1, "{sizes:?}");
+    assert_eq!(sizes[0]["data"], serde_json::json!({ "old": 1_200, "new": 1_472, "done": false }));
+}

@@ -80,6 +80,15 @@ pub enum TraceEvent<'a> {
     },
     /// Recovery metrics changed.
     Metrics(Metrics),
+    /// Datagrams of the session have another size.
+    MtuUpdated {
+        /// Bytes of UDP payload before.
+        old: u16,
+        /// And from now on.
+        new: u16,
+        /// Nothing larger is asked for, for the time being (`PROTO §8.13`).
+        done: bool,
+    },
     /// The session ended.
     Closed {
         /// Why.

@@ -253,6 +253,40 @@ fn streams_both_ways_over_a_lossy_link_allocate_nothing() {
     assert!(pair.link(Side::Right).counters().lost > 200);
 }
 
+#[test]
+fn a_search_for_larger_datagrams_allocates_nothing() {
+    let config = PairConfig::new(6).with_link(link().with_mtu(1_472)).with_both(|config| {
+        config.transport = config.transport.with_mtu_search(true);
+    });
+    let mut pair = Pair::with_hosts(config, Streamer::new(), Streamer::new());
+    let (left, _) = pair.connect();
+    pair.run_for(Duration::from_secs(2));
+    let (before, probes) = (opened(&pair).1, pair.left.endpoint.stats().mtu_probes_sent);
+    let size = |pair: &mut Pair<Streamer, Streamer>| {
+        pair.left.endpoint.session(left).expect("it lives").stats().datagram_size
+    };
+    assert_eq!(size(&mut pair), 1_472);
+
+    let ((done, sizes), counts) = measure(|| {
+        // A black hole, a search, a word of the own host, and another search.
+        pair.set_link(Side::Right, link().with_mtu(1_300));
+        pair.run_for(Duration::from_secs(5));
+        let found = size(&mut pair);
+        let to = pair.left.endpoint.session(left).expect("it lives").remote();
+        pair.left.endpoint.too_large(pair.now(), to, found.into());
+        let fell = size(&mut pair);
+        let done = pair.run_until(|pair| opened(pair).1 >= before + PACKETS, LIMIT);
+        (done, [found, fell, size(&mut pair)])
+    });
+    assert!(done);
+    assert_eq!(counts, Counts::default());
+    let [found, fell, again] = sizes;
+    assert!((1_280..=1_300).contains(&found) && fell == 1_200, "{sizes:?}");
+    assert!((found - 40..found).contains(&again), "{sizes:?}");
+    let probes = pair.left.endpoint.stats().mtu_probes_sent - probes;
+    assert!(probes >= 8, "{probes} probes");
+}
+
 #[cfg(feature = "trace")]
 #[test]
 fn a_tracer_that_counts_is_told_of_every_packet_and_nothing_allocates() {

@@ -29,6 +29,7 @@ struct Log {
     spurious: Vec<(u64, u64)>,
     dropped: Vec<(DropReason, usize)>,
     metrics: Vec<Metrics>,
+    sizes: Vec<(u16, u16, bool)>,
     closed: Vec<CloseReason>,
     /// Events of no known session.
     strange: usize,
@@ -112,6 +113,7 @@ impl Log {
                 assert_ne!(self.metrics.last(), Some(metrics), "told without a change");
                 self.metrics.push(*metrics);
             }
+            TraceEvent::MtuUpdated { old, new, done } => self.sizes.push((*old, *new, *done)),
             TraceEvent::Closed { reason } => self.closed.push(*reason),
             event => panic!("unexpected {event:?}"),
         }
@@ -466,4 +468,24 @@ fn a_session_that_is_refused_for_want_of_room_has_its_end_told() {
         assert_eq!((log.established.len(), &log.closed[..]), (1, &[CloseReason::Refused][..]));
         assert_eq!(log.dropped[0].0, DropReason::Refused);
     });
+}
+
+#[test]
+fn each_change_of_the_datagram_size_is_told_and_whether_it_is_the_last() {
+    let config = PairConfig::new(9).with_link(lossy().with_loss(0).with_mtu(8_972)).with_both(|config| {
+        config.transport = config.transport.with_mtu_search(true).with_max_datagram(8_972);
+    });
+    let (mut pair, left, right) = traced(config, Keeper::default);
+    let (session, _) = transfer(&mut pair, 100_000);
+    pair.run_for(MS(2_000));
+    for keeper in [&left, &right] {
+        let sizes = keeper.with(|log| std::mem::take(&mut log.sizes));
+        assert_eq!(sizes, [(1_200, 1_472, false), (1_472, 8_972, true)]);
+    }
+    let now = pair.now();
+    pair.left.endpoint.session(session).unwrap().path_mtu_hint(now, 1_500);
+    assert_eq!(left.with(|log| std::mem::take(&mut log.sizes)), [(8_972, 1_500, true)]);
+    let now = pair.now();
+    pair.left.endpoint.session(session).unwrap().path_mtu_hint(now, 0);
+    assert_eq!(left.with(|log| std::mem::take(&mut log.sizes)), [(1_500, 1_200, true)]);
 }

@@ -157,6 +157,14 @@ pub(super) fn millis(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
 }
 
+/// `quic:mtu_updated`
+#[derive(Serialize)]
+pub(super) struct MtuData {
+    pub(super) old: u16,
+    pub(super) new: u16,
+    pub(super) done: bool,
+}
+
 /// `wraith:congestion_event`
 #[derive(Serialize)]
 pub(super) struct CongestionData {

@@ -11,7 +11,7 @@ use wraith_proto::{Instant, SessionHandle};
 
 use super::events::{
     AckedData, ClosedData, CongestionData, DroppedData, EstablishedData, HandshakeData, KeyData, LostData,
-    MetricsData, PacketData, SpuriousData, millis,
+    MetricsData, MtuData, PacketData, SpuriousData, millis,
 };
 use super::frames::hex;
 
@@ -115,6 +115,9 @@ impl<W: io::Write> Qlog<W> {
                 self.event(now, session, "quic:packet_dropped", &DroppedData::new(*reason, *size));
             }
             TraceEvent::Metrics(metrics) => self.metrics(now, session, metrics),
+            TraceEvent::MtuUpdated { old, new, done } => {
+                self.event(now, session, "quic:mtu_updated", &MtuData { old: *old, new: *new, done: *done });
+            }
             TraceEvent::Closed { reason } => {
                 self.event(now, session, "quic:connection_closed", &ClosedData::from(*reason));
                 if let Some(traced) = session.and_then(|session| self.sessions.get_mut(&session)) {

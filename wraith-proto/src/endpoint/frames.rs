@@ -94,7 +94,10 @@ impl Endpoint {
     /// Tells of another datagram size, or ends the session if the path does not carry the least.
     pub(super) fn report_mtu(&mut self, index: u32) {
         match self.sessions[index].recovery.path_mtu.take_news() {
-            Some(MtuNews::Changed) => self.notify(index, EventBits::MAX_DATAGRAM),
+            Some(MtuNews::Changed) => {
+                self.trace_mtu(index);
+                self.notify(index, EventBits::MAX_DATAGRAM);
+            }
             Some(MtuNews::NoPath) => self.end(index, End::path_too_small()),
             None => {}
         }

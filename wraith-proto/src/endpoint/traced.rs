@@ -32,6 +32,7 @@ struct Traced {
     handle: SessionHandle,
     ids: SessionIds,
     metrics: Metrics,
+    mtu: u16,
 }
 
 /// Sees what becomes of packets on its way to the session.
@@ -117,7 +118,8 @@ impl Endpoint {
         let suite = keys.suite;
         let protocol = self.config.protocols.get(usize::from(session.protocol));
         let protocol = protocol.map_or(&b""[..], |name| &name[..]);
-        self.hook.remember(Traced { handle, ids, metrics: Metrics::default() });
+        let mtu = session.mtu();
+        self.hook.remember(Traced { handle, ids, metrics: Metrics::default(), mtu });
         if let Some(tracer) = &mut self.hook.tracer {
             let established = Established { ids, role, peer, suite, protocol };
             tracer.event(self.now, Some(handle), &TraceEvent::Established(established));
@@ -178,6 +180,17 @@ impl Endpoint {
             traced.metrics = metrics;
             self.tell(Some(index), &TraceEvent::Metrics(metrics));
         }
+    }
+
+    /// The datagram size has changed.
+    pub(super) fn trace_mtu(&mut self, index: u32) {
+        let (Some(traced), Some(session)) = (self.hook.traced(index), self.sessions.get(index)) else {
+            return;
+        };
+        let path_mtu = &session.recovery.path_mtu;
+        let (new, done) = (path_mtu.size(), path_mtu.is_resting());
+        let old = core::mem::replace(&mut traced.mtu, new);
+        self.tell(Some(index), &TraceEvent::MtuUpdated { old, new, done });
     }
 
     pub(super) fn trace_closed(&mut self, index: u32, reason: CloseReason) {

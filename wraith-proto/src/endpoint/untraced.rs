@@ -38,6 +38,8 @@ impl Endpoint {
 
     pub(super) fn trace_metrics(&mut self, _: u32) {}
 
+    pub(super) fn trace_mtu(&mut self, _: u32) {}
+
     pub(super) fn trace_closed(&mut self, _: u32, _: CloseReason) {}
 }
 

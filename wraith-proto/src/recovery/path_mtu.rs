@@ -265,6 +265,12 @@ impl PathMtu {
         self.size
     }
 
+    /// Whether nothing larger is asked for now.
+    #[cfg(feature = "trace")]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.step == Step::Rests || self.candidate().is_none()
+    }
+
     /// The size of the second packet after `timeouts` probe timeouts in a row: it arrives, should the size be the
     /// reason for their losses.
     pub(crate) fn cautious(&self, timeouts: u32) -> u16 {
