@@ -17,7 +17,7 @@ class Responder:
         self.remote_ephemeral = None
         self.remote_static = None
 
-    def answer(self, init, changes=None, without=(), outer_id=OWN_ID):
+    def answer(self, init, changes=None, without=(), outer_id=OWN_ID, size=datagram.MIN_SIZE):
         """RESPONSE to an INIT; `changes` are values in place of those that belong there."""
         source, message = init[13:21], init[41:]
         values = parameters.decode(message[32:], "INIT")
@@ -34,7 +34,7 @@ class Responder:
         }
         answer |= {key: varint(value) for key, value in DEFAULTS.items()} | (changes or {})
         payload = parameters.encode((key, value) for key, value in answer.items() if key not in without)
-        message = self._second(message, payload.ljust(1079, b"\x00"))
+        message = self._second(message, payload.ljust(size - 25 - 96, b"\x00"))
         return datagram.encode(datagram.RESPONSE, source, outer_id, u16(0) + u16(len(message)) + message)
 
     def take(self, finish):

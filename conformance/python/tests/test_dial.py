@@ -184,6 +184,18 @@ class Impostors(unittest.TestCase):
         with self.assertRaises(dial.Refused):
             dialled.receive(Responder().answer(dialled.outgoing[0], refusal, left_out), 0.1)
 
+    def test_a_peer_id_that_belongs_to_another_key_is_that_of_an_impostor(self):
+        dialled, genuine = fresh()
+        liar = Responder(b"\x02" * 32)
+        dialled.receive(liar.answer(dialled.outgoing[0], {parameters.PEER: genuine.who.peer_id}), 0.1)
+        self.assertEqual((dialled.impostors, dialled.finish), (1, None))
+
+    def test_a_short_response_is_dropped(self):
+        for short, finished in ((1, False), (0, True)):
+            dialled, responder = fresh()
+            dialled.receive(responder.answer(dialled.outgoing[0], size=datagram.MIN_SIZE - short), 0.1)
+            self.assertEqual((dialled.impostors, dialled.finish is not None), (0, finished))
+
     def test_a_response_whose_ids_differ_is_dropped(self):
         dialled, responder = fresh()
         dialled.receive(responder.answer(dialled.outgoing[0], outer_id=b"otherone"), 0.1)

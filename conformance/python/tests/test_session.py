@@ -231,6 +231,16 @@ class Violations(unittest.TestCase):
         pair.b.receive(say(pair.a, [frame("PING")], first=packet.FORM | 0b100), 0.0)
         self.assertEqual(of_kind(pair.b, "closed"), VIOLATION)
 
+    def test_an_ack_of_a_number_that_was_left_out_is_one(self):
+        pair = Pair()
+        pair.b.ping()
+        pair.b.outgoing(0.0)
+        left_out = pair.b.recovery.next_number
+        pair.b.recovery.number(skip=True)
+        for smallest, closed in ((left_out + 1, []), (left_out, VIOLATION)):
+            pair.b.receive(say(pair.a, [frame("ACK", delay=0, ranges=[(smallest, left_out + 1)])]), 0.0)
+            self.assertEqual(of_kind(pair.b, "closed"), closed)
+
     def test_what_is_no_violation_is_borne(self):
         pair = Pair()
         frames = [
@@ -273,10 +283,11 @@ class Ends(unittest.TestCase):
         self.assertFalse(pair.a.lingers(6.1))
 
     def test_silence_ends_a_session_after_the_shorter_timeout(self):
-        pair = Pair(own={parameters.IDLE_TIMEOUT: 0}, peer={parameters.IDLE_TIMEOUT: 5000})
-        for now, closed in ((4.9, []), (5.1, [("idle", None)])):
-            pair.a.on_time(now)
-            self.assertEqual(of_kind(pair.a, "closed"), closed)
+        for other in (0, 30_000):
+            pair = Pair(own={parameters.IDLE_TIMEOUT: other}, peer={parameters.IDLE_TIMEOUT: 5000})
+            for now, closed in ((4.9, []), (5.1, [("idle", None)])):
+                pair.a.on_time(now)
+                self.assertEqual(of_kind(pair.a, "closed"), closed)
 
 
 class Exchanges(unittest.TestCase):
@@ -332,6 +343,15 @@ class Exchanges(unittest.TestCase):
         self.assertTrue(self.pair.b.receive(late, self.pair.now))
         self.pair.run(1.0)
         self.assertEqual(list(self.pair.b.epochs.receive_keys), [1])
+
+    def test_keys_of_three_epochs_are_the_most(self):
+        for epoch in (1, 2, 3):
+            own = self.pair.a.epochs
+            own.on_share(self.pair.b.epochs.begin(), self.pair.now)
+            self.pair.b.epochs.newest = epoch
+            self.assertEqual(sorted(own.receive_keys), list(range(max(epoch - 2, 0), epoch + 1)))
+            own.on_opened(epoch, self.pair.now, 0.1)
+            self.assertEqual(sorted(own.receive_keys), [epoch - 1, epoch])
 
     def test_another_share_for_the_same_epoch_is_a_violation_and_the_same_is_not(self):
         same = self.pair.b.epochs.begin()

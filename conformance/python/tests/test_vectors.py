@@ -139,6 +139,9 @@ class Packets(unittest.TestCase):
         self.assertEqual(packet.full_number(0x9B32, 0xA82F30EB), 0x9B32 + (1 << 32))
         for expected, number in [(0, 0), (1 << 32, (1 << 32) - 1), ((1 << 32) - 1, 1 << 32), (1 << 61, (1 << 61) - 9)]:
             self.assertEqual(packet.full_number(number & 0xFFFF_FFFF, expected), number)
+        # Halfway between two numbers the larger one is meant; behind the largest number there is none.
+        self.assertEqual(packet.full_number(0, (1 << 32) + (1 << 31)), 1 << 33)
+        self.assertEqual(packet.full_number(0, (1 << 62) - 1), (1 << 62) - (1 << 32))
 
 
 class Frames(unittest.TestCase):

@@ -28,8 +28,6 @@ class Client:
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
         self.socket.setblocking(False)
-        # An unconnected socket would take datagrams of anybody; a connected one reports ICMP errors as exceptions.
-        self.socket.connect(address)
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.socket, selectors.EVENT_READ)
         self.dial = Dial(who, peer, list(protocols), list(suites), time.monotonic(), transport)
@@ -48,6 +46,11 @@ class Client:
                 raise TimedOut(f"nothing came from {self.address} within {seconds} s")
             self.turn(until)
         return result
+
+    def rest(self, until):
+        """Runs the session until then."""
+        while time.monotonic() < until and not self.session.closing:
+            self.turn(until)
 
     def next(self, kind, seconds=5.0):
         """The next event of this kind; events of other kinds stay where they are."""
@@ -85,12 +88,10 @@ class Client:
     def _receive(self):
         for _ in range(256):
             try:
-                data = self.socket.recv(LARGEST_DATAGRAM)
+                # From whatever address: what is authentic tells (PROTO §4.11).
+                data, _ = self.socket.recvfrom(LARGEST_DATAGRAM)
             except BlockingIOError:
                 return
-            except ConnectionRefusedError:
-                # An ICMP message, which anybody can forge (PROTO §8.16).
-                continue
             now = time.monotonic()
             if data and data[0] & 0x80:
                 self.dial.receive(data, now)
@@ -115,9 +116,9 @@ class Client:
         return b"".join(self.session.outgoing(now, MIN_SIZE - len(datagram)))
 
     def _put(self, datagram):
-        # What a full or refused socket does not take is lost, as on the way.
-        with contextlib.suppress(BlockingIOError, ConnectionRefusedError):
-            self.socket.send(datagram)
+        # What a full socket does not take is lost, as on the way.
+        with contextlib.suppress(BlockingIOError):
+            self.socket.sendto(datagram, self.address)
 
     def _release(self):
         self.selector.close()

@@ -6,6 +6,11 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+
+use wraith_conformance::protocol::{Case, Live, Side, cases, run_case};
+use wraith_conformance::{Options, Verdict};
 
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need only a part")]
@@ -64,17 +69,53 @@ fn python_tests(modules: &[&str], least: u32) {
 
 #[test]
 fn the_python_client_keeps_the_vectors() {
-    python_tests(&["tests.test_vectors", "tests.test_dial"], 36);
+    python_tests(&["tests.test_vectors", "tests.test_dial"], 38);
 }
 
 #[test]
 fn the_python_client_talks_to_itself() {
-    python_tests(&["tests.test_session"], 23);
+    python_tests(&["tests.test_session"], 29);
 }
 
 #[test]
 fn the_python_client_talks_to_listen() {
     python_tests(&["tests.test_listen"], 13);
+}
+
+/// As what dials, it keeps the clauses of the protocol one by one. A case that dials a hundred times is left to full runs.
+#[test]
+fn the_python_client_keeps_the_clauses_of_who_dials() {
+    const LONG: &str = "response/a_malformed_response_is_refused_and_the_dial_goes_on";
+    let Some(python) = python() else { return };
+    let ping = format!("{CLIENT}/ping.py");
+    let command = [python.to_str().unwrap(), "-B", &ping, "-c", "1000", "{}"].map(str::to_owned);
+    let target = Live { answers: None, dials: Some(command.into()), protocol: b"wraith-ping/1".to_vec() };
+    let options = Options::from_env().unwrap();
+    let full = env::var("WRAITH_BUDGET").is_ok_and(|budget| budget == "full");
+    let wanted = |case: &&Case| case.side == Side::Dials && (full || case.id != LONG);
+    let left = Mutex::new(cases().iter().filter(wanted));
+    let verdicts = Mutex::new(Vec::new());
+    // They wait most of the time: several at once.
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some(case) = { left.lock().unwrap().next() } {
+                    let verdict = run_case(&target, case, &options);
+                    verdicts.lock().unwrap().push((case, verdict));
+                }
+            });
+        }
+    });
+    let verdicts = verdicts.into_inner().unwrap();
+    for (case, verdict) in &verdicts {
+        // Some are about seconds, which a machine under load stretches: what fails is tried again alone.
+        let again = matches!(verdict, Verdict::Fail(_)).then(|| run_case(&target, case, &options));
+        let last = again.as_ref().unwrap_or(verdict);
+        let both =
+            case.id == "life/dials_that_cross_leave_one_session" && matches!(last, Verdict::NotClaimed(_));
+        assert!(both || *last == Verdict::Pass, "{} ({}): {last:?}", case.id, case.clause);
+    }
+    assert!(verdicts.len() >= 30, "{}", verdicts.len());
 }
 
 #[test]
