@@ -14,6 +14,9 @@ impl Instant {
     /// The earliest instant.
     pub const MIN: Self = Self(NonZeroU64::MIN);
 
+    /// The end of the clock, which stands for never: a deadline there does not come.
+    pub(crate) const NEVER: Self = Self(NonZeroU64::MAX);
+
     /// The instant `nanos` nanoseconds after the clock's origin; 0 is taken as 1.
     pub const fn from_nanos(nanos: u64) -> Self {
         match NonZeroU64::new(nanos) {

@@ -217,6 +217,29 @@ fn polling_with_idle_sessions_visits_none_of_them() {
     assert_eq!(datagrams, []);
 }
 
+/// Neither a session nor an option makes an endpoint look at sessions that have nothing to say.
+#[test]
+fn sessions_without_idle_time_and_keep_alive_have_no_timer_at_all() {
+    let sessions = many();
+    let mut ends = Ends::new(limits(sessions), limits(sessions), TRANSPARENT);
+    for end in [&mut ends.left, &mut ends.right] {
+        let mut config =
+            Config::new(Identity::from_seed(*end.config().identity.peer_id().as_bytes()), b"test");
+        config.limits = limits(sessions);
+        config.crypto = TRANSPARENT.0;
+        config.transport = Transport::default().with_idle_timeout(Duration::ZERO).with_redial(true);
+        *end = Endpoint::new(config, *end.config().identity.peer_id().as_bytes(), ends.now).unwrap();
+    }
+    ends.connect(0, sessions);
+    let before = ends.visited();
+    assert_eq!((ends.left.poll_timeout(), ends.right.poll_timeout()), (None, None));
+    ends.now = ends.now.saturating_add(Duration::from_hours(24 * 365));
+    assert_eq!(ends.pass(true) + ends.pass(false), 0);
+    assert_eq!((ends.left.poll_event(), ends.right.poll_event()), (None, None));
+    assert_eq!(ends.visited(), before);
+    assert_eq!((ends.left.sessions(), ends.right.sessions()), (sessions as usize, sessions as usize));
+}
+
 /// Bytes that an endpoint with `limits` takes when it is made.
 fn reserved(limits: Limits) -> u64 {
     let before = live_bytes();

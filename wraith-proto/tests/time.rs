@@ -4,5 +4,9 @@
 #[expect(dead_code, reason = "shared with the tests of sessions")]
 mod common;
 
+#[path = "time/end.rs"]
+mod end;
+#[path = "time/jumps.rs"]
+mod jumps;
 #[path = "time/redial.rs"]
 mod redial;

@@ -232,9 +232,11 @@ impl Handshake {
         self.repeat_at = None;
     }
 
-    /// The session's round trip: from our message to its answer, if it was sent once.
+    /// The session's round trip: from our message to its answer, if it was sent once. If its repetition was due and did
+    /// not happen, the caller was away, and the time says nothing (`PROTO §8.9`).
     pub(super) fn round_trip(&self, now: Instant) -> Option<Duration> {
-        (!self.repeated).then(|| now.saturating_since(self.started))
+        let time = now.saturating_since(self.started);
+        (!self.repeated && time <= FIRST_REPEAT).then_some(time)
     }
 
     fn may_send(&self) -> bool {
@@ -291,7 +293,12 @@ impl Endpoint {
     pub(super) fn arm_handshake(&mut self, slot: u32) {
         let Some(handshake) = self.handshakes.slab.get(slot) else { return };
         let at = handshake.repeat_at.map_or(handshake.expires, |at| at.min(handshake.expires));
-        self.wheel.arm(self.config.limits.sessions + slot, at);
+        let id = self.config.limits.sessions + slot;
+        if at < Instant::NEVER {
+            self.wheel.arm(id, at);
+        } else {
+            self.wheel.cancel(id);
+        }
     }
 
     pub(super) fn on_handshake_timer(&mut self, slot: u32) {

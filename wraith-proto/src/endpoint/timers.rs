@@ -41,8 +41,8 @@ impl Endpoint {
         }
         match session.timers.next(self.config.transport.timer_granularity) {
             Some((at, _)) if self.wheel.deadline(index) == Some(at) => {}
-            Some((at, _)) => self.wheel.arm(index, at),
-            None => self.wheel.cancel(index),
+            Some((at, _)) if at < Instant::NEVER => self.wheel.arm(index, at),
+            _ => self.wheel.cancel(index),
         }
     }
 

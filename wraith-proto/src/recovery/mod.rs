@@ -8,6 +8,7 @@ mod pacer;
 mod path_mtu;
 mod rtt;
 mod sent;
+mod silence;
 mod sink;
 
 use core::time::Duration;
@@ -268,11 +269,6 @@ impl Recovery {
     /// The largest packet number that the peer acknowledged.
     pub(crate) fn largest_acked(&self) -> Option<u64> {
         self.largest_acked.map(Sequence::get)
-    }
-
-    /// How much time goes by until `count` probe timeouts in a row have passed, as long as they back off.
-    pub(crate) fn after_timeouts(&self, count: u32) -> Duration {
-        self.pto_base().saturating_mul((1 << count.min(10)) - 1)
     }
 
     pub(crate) fn packet_number(&self) -> u64 {

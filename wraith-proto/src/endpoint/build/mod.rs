@@ -70,8 +70,10 @@ impl Endpoint {
         self.put_stream_control(index, draft);
         if self.sessions[index].may_send() {
             self.put_lost(index, draft, source, false);
-            self.put_datagrams(index, draft);
-            self.put_streams(index, draft, source);
+            if self.sessions[index].recovery.admits_new() {
+                self.put_datagrams(index, draft);
+                self.put_streams(index, draft, source);
+            }
         }
         self.put_probe(index, draft, source);
     }
