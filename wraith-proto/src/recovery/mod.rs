@@ -3,6 +3,7 @@
 mod acks;
 pub(crate) mod congestion;
 mod ecn;
+mod loss_event;
 mod lost;
 mod pacer;
 mod path_mtu;
@@ -18,6 +19,7 @@ use heapless::Vec;
 pub(crate) use acks::Acks;
 use congestion::{Acked, CongestionController, Controller, Lost, LostPacket};
 use ecn::{EcnCounters, EcnPath, EcnVerdict};
+use loss_event::LossEvent;
 use lost::LostNumbers;
 use pacer::Pacer;
 pub(crate) use pacer::{PaceInput, pace_input};
@@ -393,10 +395,13 @@ impl Recovery {
                 self.loss_time = Some(due);
                 break;
             }
-            event.get_or_insert(LossEvent::new(number, since)).add(number, size, since);
+            let congestion = self.path_mtu.on_lost(size, packet.sent_at());
+            event.get_or_insert(LossEvent::new(number, since)).add(number, size, since, congestion);
             self.packets_lost += 1;
-            self.path_mtu.on_lost(size, packet.sent_at());
-            self.controller.on_packet_lost(now, &LostPacket { packet_number: number, bytes: size, delivery });
+            if congestion {
+                let lost = LostPacket { packet_number: number, bytes: size, delivery };
+                self.controller.on_packet_lost(now, &lost);
+            }
             self.lost.add(number);
             self.ecn.on_lost(u64::from(ect));
             sink.packet_lost(number, number + self.packet_threshold <= largest, largest);
@@ -409,6 +414,10 @@ impl Recovery {
 
     /// Tells the controller of losses.
     fn on_losses(&mut self, now: Instant, event: &LossEvent) {
+        if !event.congestion {
+            return self.lost.count(event.first, event.packets, false);
+        }
+        self.path_mtu.on_congestion();
         let limit = self.pto_base() * PERSISTENT_FACTOR;
         let persistent = self.rtt.has_sample() && event.longest >= limit;
         let events = self.controller.events();
@@ -455,40 +464,4 @@ struct Newly {
     app_limited: bool,
     /// One of them speaks for the path's datagram size.
     large: bool,
-}
-
-/// Losses found in one go.
-struct LossEvent {
-    first: u64,
-    last: u64,
-    packets: u64,
-    bytes: u64,
-    /// When the first packet of the unbroken run of losses was sent.
-    run_start: Instant,
-    /// The longest time between the first and the last packet of an unbroken run.
-    longest: Duration,
-}
-
-impl LossEvent {
-    fn new(number: u64, sent_at: Instant) -> Self {
-        Self {
-            first: number,
-            last: number,
-            packets: 0,
-            bytes: 0,
-            run_start: sent_at,
-            longest: Duration::ZERO,
-        }
-    }
-
-    fn add(&mut self, number: u64, size: u16, sent_at: Instant) {
-        // A skipped number does not break the run.
-        if number > self.last + 2 {
-            self.run_start = sent_at;
-        }
-        self.last = number;
-        self.packets += 1;
-        self.bytes += u64::from(size);
-        self.longest = self.longest.max(sent_at.saturating_since(self.run_start));
-    }
 }

@@ -74,6 +74,7 @@ pub(crate) enum MtuNews {
 
 /// The datagram size of one path, in bytes of UDP payload.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that change apart from each other")]
 pub(crate) struct PathMtu {
     size: u16,
     /// Both ends and the address family allow no more.
@@ -98,6 +99,8 @@ pub(crate) struct PathMtu {
     lost_since: Option<Instant>,
     lost: u8,
     small_since: Option<Instant>,
+    /// And that congestion control has taken them for its own business.
+    reduced: bool,
     news: Option<MtuNews>,
 }
 
@@ -120,6 +123,7 @@ impl PathMtu {
             lost_since: None,
             lost: 0,
             small_since: None,
+            reduced: false,
             news: None,
         }
     }
@@ -191,12 +195,22 @@ impl PathMtu {
         speaks
     }
 
-    /// A packet of `size` bytes was given up.
-    pub(crate) fn on_lost(&mut self, size: u16, sent_at: Instant) {
-        if self.searches && self.limit() < size && size <= self.size {
-            self.lost_since.get_or_insert(sent_at);
-            self.lost = self.lost.saturating_add(1);
+    /// A packet of `size` bytes was given up; returns whether that may be for congestion (`PROTO §8.18`).
+    pub(crate) fn on_lost(&mut self, size: u16, sent_at: Instant) -> bool {
+        if !self.searches || size <= self.limit() {
+            return true;
         }
+        if size > self.size {
+            return false;
+        }
+        self.lost_since.get_or_insert(sent_at);
+        self.lost = self.lost.saturating_add(1);
+        size <= MIN_DATAGRAM || !self.reduced
+    }
+
+    /// The window was reduced for losses.
+    pub(crate) fn on_congestion(&mut self) {
+        self.reduced = self.lost_since.is_some();
     }
 
     /// Packets that were given up had arrived: so may the others have.
@@ -336,7 +350,7 @@ impl PathMtu {
 
     /// The present size proved itself.
     fn trust(&mut self) {
-        (self.lost_since, self.lost, self.small_since) = (None, 0, None);
+        (self.lost_since, self.lost, self.small_since, self.reduced) = (None, 0, None, false);
     }
 
     fn change(&mut self, size: u16) {

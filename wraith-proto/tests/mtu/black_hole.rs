@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use wraith_proto::{CloseReason, Event, Limits};
+use wraith_proto::{CloseReason, Congestion, Event, Limits};
 use wraith_sim::Side;
 
-use crate::support::{MINUTE, SECOND, config, connected, line, link, send, size, transfer, watch};
+use crate::support::{BulkPair, MINUTE, SECOND, config, connected, line, link, send, size, transfer, watch};
 
 /// `PROTO §8.14`: 1,500 to 1,280 bytes per packet, without ICMP; what was lost comes again in smaller packets.
 #[test]
@@ -27,6 +27,34 @@ fn a_path_that_shrinks_in_mid_transfer_is_noticed_and_the_transfer_goes_on() {
     pair.run_for(5 * SECOND);
     let found = size(&mut pair, Side::Left, left);
     assert!((1_234..=1_252).contains(&found), "{found}");
+}
+
+/// `PROTO §8.18`: what was too large for the path costs one reduction, and the speed is back as soon as the size has changed.
+#[test]
+fn a_transfer_regains_its_speed_within_seven_tenths_of_a_second() {
+    for congestion in [Congestion::Bbr, Congestion::Cubic] {
+        let (mut pair, left, _) = connected(config(7, line(1_472), line(1_472)).with_both(|config| {
+            config.transport = config.transport.with_congestion(congestion);
+        }));
+        pair.run_for(5 * SECOND);
+        send(&mut pair, left, 100_000_000);
+        pair.run_for(2 * SECOND);
+        let moves = |pair: &mut BulkPair, time: Duration| {
+            let before = pair.right.host.received;
+            pair.run_for(time);
+            pair.right.host.received - before
+        };
+        let events =
+            |pair: &mut BulkPair| pair.left.endpoint.session(left).unwrap().stats().congestion_events;
+        let before = (moves(&mut pair, SECOND), events(&mut pair));
+        for side in [Side::Left, Side::Right] {
+            pair.set_link(side, line(1_252));
+        }
+        pair.run_for(Duration::from_millis(700));
+        let after = (moves(&mut pair, SECOND), events(&mut pair));
+        assert!(after.0 >= before.0 * 97 / 100, "{congestion:?}: {before:?} {after:?}");
+        assert_eq!(after.1, before.1 + 1, "{congestion:?}");
+    }
 }
 
 /// `PROTO §8.14`: the size that was lost is asked for again after a minute, and later every ten.

@@ -96,7 +96,9 @@ fn a_late_timer_counts_no_try() {
 }
 
 fn lose(mtu: &mut PathMtu, packets: u32, size: u16, sent_at: Instant) {
-    (0..packets).for_each(|_| mtu.on_lost(size, sent_at));
+    for _ in 0..packets {
+        mtu.on_lost(size, sent_at);
+    }
 }
 
 /// `PROTO §8.14`: each of the conditions is needed.
@@ -240,4 +242,44 @@ fn no_refusal_lowers_the_size_below_the_minimum_or_moves_a_fixed_one() {
     let mut mtu = PathMtu::new(1_472, 1_472, false, false);
     mtu.on_refused(at(0), 1_472);
     assert_eq!(mtu.size(), 1_472);
+}
+
+/// `PROTO §8.18`
+#[test]
+fn losses_of_large_packets_count_as_congestion_once_until_one_arrives() {
+    let mut mtu = PathMtu::new(1_472, 1_472, false, true);
+    assert!(mtu.on_lost(1_472, at(0)) && mtu.on_lost(1_472, at(1)), "until somebody has acted on it");
+    mtu.on_congestion();
+    assert!(!mtu.on_lost(1_472, at(2)));
+    assert!(mtu.on_lost(1_200, at(2)), "a small packet fits, and speaks of congestion");
+    mtu.on_congestion();
+    assert!(!mtu.on_lost(1_201, at(3)));
+    mtu.on_acked(1_200);
+    assert!(!mtu.on_lost(1_472, at(4)));
+    mtu.on_acked(1_472);
+    assert!(mtu.on_lost(1_472, at(5)), "large ones pass, so what is lost is lost to something else");
+
+    mtu.on_refused(at(6), 1_472);
+    assert!(!mtu.on_lost(1_472, at(5)), "sent before the size was lowered");
+    assert!(mtu.on_lost(1_200, at(7)));
+}
+
+/// `PROTO §8.18`
+#[test]
+fn without_a_search_every_loss_counts() {
+    let mut mtu = PathMtu::new(1_472, 1_472, false, false);
+    for _ in 0..10 {
+        assert!(mtu.on_lost(1_472, at(0)));
+        mtu.on_congestion();
+    }
+}
+
+/// `PROTO §8.18`: what every path carries fits.
+#[test]
+fn losses_at_the_minimum_always_count() {
+    let mut mtu = PathMtu::new(1_200, 1_472, false, true);
+    for _ in 0..10 {
+        assert!(mtu.on_lost(1_200, at(0)) && mtu.on_lost(600, at(0)));
+        mtu.on_congestion();
+    }
 }
