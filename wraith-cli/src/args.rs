@@ -27,8 +27,7 @@ pub(crate) struct Cli {
 }
 
 const EXAMPLES: &str = "\
-Try it: `wraith-cli demo`. Between two machines: `wraith-cli send FILE` on one, `wraith-cli receive TICKET` with the
-line that it prints on the other.
+Try it: `wraith-cli demo`. Between two machines: `send FILE` on one, `receive TICKET` on the other, with its ticket.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C or SIGTERM.";
 
 /// Options of every command, before or after its name.
@@ -60,7 +59,7 @@ pub(crate) struct Common {
     /// Local address: ip:port, ip or :port
     #[arg(long, global = true, display_order = 103, value_name = "ADDR", value_parser = parse_bind)]
     pub(crate) bind: Option<SocketAddr>,
-    /// Identity file, made if missing; without it a fresh identity, except for `id` and `keygen`
+    /// Identity file, made if missing; without it a fresh one, but for `id`, `keygen`, `seal`, `open`
     #[arg(long, global = true, display_order = 104, value_name = "FILE")]
     pub(crate) identity: Option<PathBuf>,
     /// Print one JSON object a line
@@ -78,7 +77,12 @@ pub(crate) struct Common {
 
 impl Common {
     pub(crate) fn output(&self) -> Output {
-        Output { json: self.json, quiet: self.quiet, verbose: self.verbose && !self.quiet }
+        Output {
+            json: self.json,
+            quiet: self.quiet,
+            verbose: self.verbose && !self.quiet,
+            ..Output::default()
+        }
     }
 }
 
@@ -100,8 +104,25 @@ pub(crate) enum Command {
     Receive(Receive),
     /// Send a file from one process of this machine to another
     Demo(Demo),
+    /// Seal stdin to a peer, to stdout
+    Seal(Seal),
+    /// Open what `seal` wrote, from stdin to stdout
+    Open(Open),
     /// Show what each driver can do here
     Drivers,
+}
+
+impl Command {
+    /// Whether stdout carries data, so that lines of JSON go to stderr.
+    pub(crate) fn has_data_on_stdout(&self) -> bool {
+        matches!(self, Self::Seal(_) | Self::Open(_))
+    }
+
+    /// Whether it has nothing to do with sessions.
+    #[cfg(any(feature = "trace", all(feature = "af-xdp", target_os = "linux")))]
+    pub(crate) fn has_no_session(&self) -> bool {
+        matches!(self, Self::Drivers | Self::Keygen(_) | Self::Id | Self::Seal(_) | Self::Open(_))
+    }
 }
 
 #[derive(Args, Debug)]
@@ -204,6 +225,23 @@ pub(crate) struct Receive {
     pub(crate) packet_size: Option<u16>,
 }
 
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Seal {
+    /// Who can open it
+    #[arg(long, value_name = "PEER", value_parser = parse_peer)]
+    pub(crate) to: PeerId,
+    /// Sign it, so that the recipient can prove to others who sealed it
+    #[arg(long)]
+    pub(crate) sign: bool,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Open {
+    /// Refuse it, before a byte is written, if it is from anybody else
+    #[arg(long, value_name = "PEER", value_parser = parse_peer)]
+    pub(crate) from: Option<PeerId>,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Size of the file, like 256MiB or 1GB
@@ -248,7 +286,9 @@ mod tests {
         let mut screen = if cfg!(feature = "trace") { 32 } else { 30 };
         screen += if cfg!(feature = "af-xdp") { 2 } else { 0 };
         assert!(command.render_help().to_string().lines().count() <= screen);
-        for name in ["keygen", "id", "listen", "ping", "bench", "send", "receive", "demo", "drivers"] {
+        for name in
+            ["keygen", "id", "listen", "ping", "bench", "send", "receive", "demo", "seal", "open", "drivers"]
+        {
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
             assert!(help.lines().count() <= screen, "{help}");
         }

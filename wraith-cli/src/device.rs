@@ -62,7 +62,7 @@ impl Device {
             Command::Bench(args) => args.connect.is_none(),
             _ => false,
         };
-        let no_end = matches!(command, Command::Drivers | Command::Keygen(_) | Command::Id);
+        let no_end = command.has_no_session();
         let given = self.interface.is_some() || self.xdp_generic;
         if given && choice != Choice::Xdp && !matches!(command, Command::Drivers) {
             return refuse(

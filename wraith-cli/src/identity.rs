@@ -41,18 +41,26 @@ pub(crate) fn keygen(output: Output, path: Option<PathBuf>, force: bool) -> Resu
 
 /// `id`: prints the `PeerId` of an identity file.
 pub(crate) fn id(output: Output, path: Option<PathBuf>) -> Result<()> {
-    let (path, identity) = if let Some(path) = path {
-        let identity = load_or_create(output, &path)?;
-        (path, identity)
-    } else {
-        let path = default_path()?;
-        let identity = read(&path)?.ok_or_else(|| {
-            failed(format!("there is no identity at {}: make one with `wraith-cli keygen`", shown(&path)))
-        })?;
-        (path, identity)
-    };
+    let identity = lasting(output, path.as_deref())?;
+    let path = path.map_or_else(default_path, Ok)?;
     print(output, &path, &identity);
     Ok(())
+}
+
+/// The identity in `path`, made now if there is none; without a path, the one in the configuration folder.
+pub(crate) fn lasting(output: Output, path: Option<&Path>) -> Result<Identity> {
+    path.map_or_else(|| existing(None), |path| load_or_create(output, path))
+}
+
+/// The identity in `path`, or in the configuration folder.
+pub(crate) fn existing(path: Option<&Path>) -> Result<Identity> {
+    let (path, option) = match path {
+        Some(path) => (Cow::Borrowed(path), " --output FILE"),
+        None => (Cow::Owned(default_path()?), ""),
+    };
+    read(&path)?.ok_or_else(|| {
+        failed(format!("there is no identity at {}: make one with `wraith-cli keygen{option}`", shown(&path)))
+    })
 }
 
 /// The identity in `path`, made now if there is none; without a path, a fresh one for this run.

@@ -18,6 +18,7 @@ mod identity;
 mod listen;
 mod output;
 mod ping;
+mod sealed;
 mod stop;
 #[cfg_attr(not(feature = "trace"), path = "untraced.rs")]
 mod trace;
@@ -29,23 +30,24 @@ use clap::Parser;
 
 use args::{Cli, Command, Common};
 use failure::{Failure, Result};
+use output::Output;
 use stop::Stop;
 
 fn main() -> ExitCode {
     let Cli { common, command } = Cli::parse();
-    let outcome = run(&common, command);
+    let output = Output { beside_data: command.has_data_on_stdout(), ..common.output() };
+    let outcome = run(&common, output, command);
     match outcome {
         Ok(()) | Err(Failure::Interrupted) if output::stdout_is_lost() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            common.output().failure(&failure);
+            output.failure(&failure);
             failure.exit_code()
         }
     }
 }
 
-fn run(common: &Common, command: Command) -> Result<()> {
-    let output = common.output();
+fn run(common: &Common, output: Output, command: Command) -> Result<()> {
     common.device.check(common.driver, &command)?;
     common.trace.open(&command)?;
     match command {
@@ -59,6 +61,8 @@ fn run(common: &Common, command: Command) -> Result<()> {
         Command::Send(args) => transfer::send(common, &args, Stop::on_ctrl_c()?),
         Command::Receive(args) => transfer::receive(common, &args, Stop::on_ctrl_c()?),
         Command::Demo(args) => transfer::demo(common, &args, &Stop::on_ctrl_c()?),
+        Command::Seal(args) => Stop::on_ctrl_c().and_then(|_| sealed::seal(common, output, &args)),
+        Command::Open(args) => Stop::on_ctrl_c().and_then(|_| sealed::open(common, output, &args)),
         Command::Drivers => {
             driver_pick::list(output, &common.device.host());
             Ok(())

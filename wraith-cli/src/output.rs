@@ -19,6 +19,8 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     /// More messages on stderr.
     pub(crate) verbose: bool,
+    /// Stdout carries data: JSON goes to stderr, in place of all else.
+    pub(crate) beside_data: bool,
 }
 
 #[derive(Serialize)]
@@ -29,7 +31,7 @@ struct ErrorEvent<'a> {
 
 impl Output {
     /// For a part of the program that nobody listens to.
-    pub(crate) const SILENT: Self = Self { json: false, quiet: true, verbose: false };
+    pub(crate) const SILENT: Self = Self { json: false, quiet: true, verbose: false, beside_data: false };
 
     /// Prints a result: `event` as JSON, or the text.
     pub(crate) fn result(self, event: &impl Serialize, text: impl fmt::Display) {
@@ -54,20 +56,24 @@ impl Output {
         if self.json
             && let Ok(line) = serde_json::to_string(event)
         {
-            write_line(line.as_bytes());
+            if self.beside_data {
+                let _ = writeln!(io::stderr().lock(), "{line}");
+            } else {
+                write_line(line.as_bytes());
+            }
         }
     }
 
     /// Tells people what happens.
     pub(crate) fn note(self, text: impl fmt::Display) {
-        if !self.quiet {
+        if !self.quiet && !self.is_only_json() {
             complain(&text);
         }
     }
 
     /// Tells people who want to know more.
     pub(crate) fn detail(self, text: impl fmt::Display) {
-        if self.verbose {
+        if self.verbose && !self.is_only_json() {
             complain(&text);
         }
     }
@@ -79,7 +85,14 @@ impl Output {
         }
         let message = failure.to_string();
         self.event(&ErrorEvent { message: &message });
-        complain(&format_args!("error: {}", escape(&message)));
+        if !self.is_only_json() {
+            complain(&format_args!("error: {}", escape(&message)));
+        }
+    }
+
+    /// Whether stderr is for programs.
+    fn is_only_json(self) -> bool {
+        self.json && self.beside_data
     }
 }
 

@@ -46,7 +46,7 @@ struct Files {
 impl Options {
     /// Opens the files that were asked for, and warns of what they hold.
     pub(crate) fn open(&self, command: &Command) -> Result<()> {
-        if matches!(command, Command::Keygen(_) | Command::Id | Command::Drivers) {
+        if command.has_no_session() {
             return Ok(());
         }
         if let (Some(trace), Some(key_log)) = (&self.qlog, &self.keylog)

@@ -7,6 +7,7 @@ mod identity;
 mod protocol;
 #[cfg(all(target_os = "linux", feature = "io-uring"))]
 mod refusals;
+mod sealed;
 mod sessions;
 mod support;
 mod usage;
