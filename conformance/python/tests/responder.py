@@ -3,7 +3,7 @@
 from wraith import datagram, keys, parameters
 from wraith.dial import DEFAULTS, PROLOGUE
 from wraith.identity import Identity, x25519, x25519_public
-from wraith.noise import Symmetric
+from wraith.noise import XX, Symmetric
 from wraith.wire import u16, u32, varint
 
 OWN_ID = bytes(range(8))
@@ -13,7 +13,7 @@ EPHEMERAL = b"\x55" * 32
 class Responder:
     def __init__(self, seed=b"\x01" * 32):
         self.who = Identity(seed)
-        self.state = Symmetric(PROLOGUE)
+        self.state = Symmetric(XX, PROLOGUE)
         self.remote_ephemeral = None
         self.remote_static = None
 

@@ -4,7 +4,7 @@ import base64
 import os
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from nacl import bindings
+from nacl import bindings, exceptions, signing
 
 
 class BadPeerId(ValueError):
@@ -19,6 +19,18 @@ class Identity:
         self.peer_id, secret = bindings.crypto_sign_seed_keypair(self.seed)
         self.static_secret = bindings.crypto_sign_ed25519_sk_to_curve25519(secret)
         self.static_public = static_public(self.peer_id)
+
+    def sign(self, text):
+        return signing.SigningKey(self.seed).sign(text).signature
+
+
+def verifies(peer_id, signature, text):
+    """Whether a signature is good: without the cofactor, and with no R of small order (PROTO §12.9)."""
+    try:
+        signing.VerifyKey(peer_id).verify(text, signature)
+    except exceptions.BadSignatureError:
+        return False
+    return True
 
 
 def check_peer_id(peer_id):

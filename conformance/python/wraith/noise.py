@@ -1,4 +1,4 @@
-"""The initiator of Noise_XX_25519_ChaChaPoly_BLAKE2s (Noise revision 34), with `Split()` where WRAITH asks for it."""
+"""Noise revision 34: the initiator of XX, and both ends of X, with `Split()` where WRAITH asks for it."""
 
 import hashlib
 import hmac
@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from .identity import x25519, x25519_public
 from .wire import Malformed
 
-NAME = b"Noise_XX_25519_ChaChaPoly_BLAKE2s"
+XX = b"Noise_XX_25519_ChaChaPoly_BLAKE2s"
+X = b"Noise_X_25519_ChaChaPoly_BLAKE2s"
 TAG = 16
 
 
@@ -27,8 +28,9 @@ def _hmac(key, message):
 class Symmetric:
     """Noise's SymmetricState."""
 
-    def __init__(self, prologue):
-        self.h = hashlib.blake2s(NAME).digest()
+    def __init__(self, name, prologue):
+        # Noise §5.2: a name that fits is not hashed.
+        self.h = name.ljust(32, b"\x00") if len(name) <= 32 else hashlib.blake2s(name).digest()
         self.ck = self.h
         self.key = None
         self.nonce = 0
@@ -40,6 +42,12 @@ class Symmetric:
     def mix_key(self, material):
         self.ck, self.key = hkdf2(self.ck, material)
         self.nonce = 0
+
+    def mix_dh(self, secret, public):
+        try:
+            self.mix_key(x25519(secret, public))
+        except ValueError as error:
+            raise Malformed("an X25519 result of zero") from error
 
     def encrypt(self, plaintext):
         ciphertext = plaintext
@@ -70,7 +78,7 @@ class Initiator:
     """The three messages of XX from the side that dials. `copy.copy` twice keeps a state to go back to."""
 
     def __init__(self, prologue, static_secret, ephemeral_secret):
-        self.state = Symmetric(prologue)
+        self.state = Symmetric(XX, prologue)
         self.static_secret = static_secret
         self.ephemeral_secret = ephemeral_secret
         self.remote_ephemeral = None
@@ -86,18 +94,38 @@ class Initiator:
             raise Malformed("a Noise message that is cut off")
         self.remote_ephemeral = message[:32]
         self.state.mix_hash(self.remote_ephemeral)
-        self._mix_dh(self.ephemeral_secret, self.remote_ephemeral)
+        self.state.mix_dh(self.ephemeral_secret, self.remote_ephemeral)
         self.remote_static = self.state.decrypt(message[32 : 64 + TAG])
-        self._mix_dh(self.ephemeral_secret, self.remote_static)
+        self.state.mix_dh(self.ephemeral_secret, self.remote_static)
         return self.state.decrypt(message[64 + TAG :])
 
     def write_third(self, payload):
         static = self.state.encrypt(x25519_public(self.static_secret))
-        self._mix_dh(self.static_secret, self.remote_ephemeral)
+        self.state.mix_dh(self.static_secret, self.remote_ephemeral)
         return static + self.state.encrypt(payload)
 
-    def _mix_dh(self, secret, public):
-        try:
-            self.state.mix_key(x25519(secret, public))
-        except ValueError as error:
-            raise Malformed("an X25519 result of zero") from error
+
+def write_x(prologue, static_secret, ephemeral_secret, recipient, payload):
+    """The one message of X to a static key, and the state behind it."""
+    state = Symmetric(X, prologue)
+    state.mix_hash(recipient)
+    ephemeral = x25519_public(ephemeral_secret)
+    state.mix_hash(ephemeral)
+    state.mix_dh(ephemeral_secret, recipient)
+    static = state.encrypt(x25519_public(static_secret))
+    state.mix_dh(static_secret, recipient)
+    return ephemeral + static + state.encrypt(payload), state
+
+
+def read_x(prologue, static_secret, message):
+    """The payload of a message of X, the sender's static key, and the state behind it."""
+    if len(message) < 32 + 32 + TAG + TAG:
+        raise Malformed("a Noise message that is cut off")
+    state = Symmetric(X, prologue)
+    state.mix_hash(x25519_public(static_secret))
+    ephemeral = message[:32]
+    state.mix_hash(ephemeral)
+    state.mix_dh(static_secret, ephemeral)
+    sender = state.decrypt(message[32 : 64 + TAG])
+    state.mix_dh(static_secret, sender)
+    return state.decrypt(message[64 + TAG :]), sender, state

@@ -12,6 +12,7 @@ use std::thread;
 use wraith_conformance::protocol::{Case, Live, Side, cases, run_case};
 use wraith_conformance::{Options, Verdict};
 
+mod sealed;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need only a part")]
 mod support;
@@ -69,7 +70,7 @@ fn python_tests(modules: &[&str], least: u32) {
 
 #[test]
 fn the_python_client_keeps_the_vectors() {
-    python_tests(&["tests.test_vectors", "tests.test_dial"], 38);
+    python_tests(&["tests.test_vectors", "tests.test_dial", "tests.test_sealed"], 50);
 }
 
 #[test]

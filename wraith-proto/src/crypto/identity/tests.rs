@@ -221,3 +221,17 @@ proptest! {
         prop_assert!(any.is_some() || PeerId::from_bytes(bytes).is_err());
     }
 }
+
+/// `PROTO §12.9`: the equation holds, which is enough for verifiers that do not look at R.
+#[test]
+fn a_signature_with_an_r_of_small_order_does_not_verify() {
+    let mut signature = [0; 64];
+    signature[0] = 1;
+    signature[32..]
+        .copy_from_slice(&hex!("fba97ef6bd87c30ebd9e29cb0328f74233b4412b33d87c48214d109967ca6209"));
+    let identity = Identity::from_seed([1; 32]);
+    assert!(!identity.peer_id().has_signed(b"text", &signature));
+    let key = VerifyingKey::from_bytes(identity.peer_id().as_bytes()).unwrap();
+    assert!(ed25519_dalek::Verifier::verify(&key, b"text", &Signature::from_bytes(&signature)).is_ok());
+    assert!(identity.peer_id().has_signed(b"text", &identity.sign(b"text")));
+}
