@@ -74,6 +74,8 @@ errors! {
     SessionError {
         /// The session does not wait for authorisation.
         NotPending => "the session does not wait for authorisation",
+        /// The peer has given no further connection id to go by on another path; its next packets may (`PROTO §13.9`).
+        NoConnectionId => "the peer has given no fresh connection id yet",
         /// The session is closed.
         Closed => "the session is closed",
     }

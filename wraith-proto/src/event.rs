@@ -38,6 +38,8 @@ pub enum Event {
     /// `Session::max_datagram` is another now: the path proved to carry more, or less. Datagrams that were queued before
     /// and no longer fit are dropped, and counted in `Stats::datagrams_unfit`.
     MaxDatagramChanged,
+    /// `Session::remote` is another now: the peer, or a NAT before it, has moved.
+    PathChanged,
     /// A stream could not be opened before; the peer now allows more.
     StreamsUnblocked,
 }

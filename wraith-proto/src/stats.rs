@@ -32,6 +32,15 @@ pub struct Stats {
     pub mtu_probes_sent: u64,
     /// Datagrams that the caller could not send because they were too large for its host.
     pub datagrams_refused: u64,
+    /// Addresses from which a session's peer began to send and that were asked whether it is there (`PROTO §13.1`).
+    pub path_checks_begun: u64,
+    /// Checks that the peer answered from there: it has moved.
+    pub paths_validated: u64,
+    /// Checks that ended otherwise: the peer is still where it was, or did not answer, or the session ended.
+    pub path_checks_given_up: u64,
+    /// Packets from another address that began no check: another one is pending, the peer has moved twice within a
+    /// second, or there is no room for one.
+    pub path_checks_refused: u64,
     /// Queued unreliable datagrams that were dropped because the path had come to carry less.
     pub datagrams_unfit: u64,
     /// Handshakes begun as the dialling side.
@@ -94,7 +103,7 @@ pub struct SessionStats {
     pub packets_received: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Times that the congestion window was reduced.
+    /// Times that the congestion window was reduced since the peer is at its address.
     pub congestion_events: u64,
     /// The epoch whose keys protect what is sent (`PROTO §5.13`).
     pub epoch: u32,

@@ -83,6 +83,9 @@ fn frames() -> Vec<(&'static str, Value, Bytes)> {
     let fields = json!({ "epoch": "300", "group": "1", "total": "32", "offset": "0", "piece": hex(share) });
     let bytes = Bytes::default().varint(0x15).varint(300).u16(1).u16(32).u16(0).u16(32).raw(share);
     all.push(("KEY_SHARE", fields, bytes));
+    for (kind, name) in [(0x16, "PATH_CHALLENGE"), (0x17, "PATH_RESPONSE")] {
+        all.push((name, json!({ "data": hex(id) }), Bytes::default().varint(kind).raw(id)));
+    }
     for kind in [0x40, 0x3fff] {
         let fields = json!({ "type": kind.to_string(), "body": hex(b"extension") });
         all.push(("extension", fields, Bytes::default().varint(kind).varint(9).raw(b"extension")));
@@ -130,7 +133,8 @@ fn malformed() -> Vec<(&'static str, Bytes)> {
     let start = Bytes::default;
     let large = 1 << 32;
     vec![
-        ("an unknown type below 0x40", start().varint(0x16)),
+        ("an unknown type below 0x40", start().varint(0x18)),
+        ("a challenge that is cut off", start().varint(0x16).raw([7; 7])),
         ("an unknown type above 0x3fff", start().varint(0x4000).varint(0)),
         ("PING in two bytes", start().raw([0x40, 0x01])),
         ("a stream id in two bytes that fits in one", start().varint(0x0c).raw([0x40, 0x04]).varint(5)),

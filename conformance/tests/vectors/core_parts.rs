@@ -139,7 +139,11 @@ fn with_frame(name: &str, fields: &Value, then: impl FnOnce(Frame<'_>)) {
     let small = |key: &str| u32::try_from(all(key)).unwrap();
     let short = |key: &str| u16::try_from(all(key)).unwrap();
     let stream = if fields.get("stream").is_some() { small("stream") } else { 0 };
-    let body = ["body", "piece", "id"].iter().find_map(|key| fields.get(*key)).map(bytes).unwrap_or_default();
+    let body = ["body", "piece", "id", "data"]
+        .iter()
+        .find_map(|key| fields.get(*key))
+        .map(bytes)
+        .unwrap_or_default();
     then(match name {
         "PADDING" => Frame::Padding { len: short("count") },
         "PING" => Frame::Ping,
@@ -166,6 +170,8 @@ fn with_frame(name: &str, fields: &Value, then: impl FnOnce(Frame<'_>)) {
             id: ConnectionId(body.try_into().unwrap()),
         },
         "RETIRE_CONNECTION_ID" => Frame::RetireConnectionId { sequence: all("sequence") },
+        "PATH_CHALLENGE" => Frame::PathChallenge { token: body.try_into().unwrap() },
+        "PATH_RESPONSE" => Frame::PathResponse { token: body.try_into().unwrap() },
         "KEY_SHARE" => Frame::KeyShare(KeyShare {
             epoch: small("epoch"),
             group: short("group"),

@@ -24,6 +24,8 @@ pub(super) enum FrameData {
     HolesTaken { stream_id: u32, report: u64 },
     Authorized,
     KeyShare { epoch: u32, group: u16, offset: u16, raw: Raw },
+    PathChallenge { data: String },
+    PathResponse { data: String },
     Unknown { frame_type_bytes: u64, raw: Raw },
 }
 
@@ -115,6 +117,8 @@ impl From<Frame<'_>> for FrameData {
                 offset: share.offset,
                 raw: Raw::new(share.piece.len()),
             },
+            Frame::PathChallenge { token } => Self::PathChallenge { data: hex(ConnectionId(token)) },
+            Frame::PathResponse { token } => Self::PathResponse { data: hex(ConnectionId(token)) },
             _ => of_stream(frame),
         }
     }
@@ -231,6 +235,15 @@ mod tests {
         ] {
             assert_eq!(shown(frame), value);
         }
+    }
+
+    #[test]
+    fn challenges_and_their_answers_show_what_they_hold() {
+        let data = "0a0a0a0a0a0a0a0a";
+        let challenge = shown(Frame::PathChallenge { token: [0x0a; 8] });
+        assert_eq!(challenge, json!({"frame_type": "path_challenge", "data": data}));
+        let response = shown(Frame::PathResponse { token: [0x0a; 8] });
+        assert_eq!(response, json!({"frame_type": "path_response", "data": data}));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use alloc::vec;
 use super::handshake::{Handshake, Stage};
 use super::hello::{self, Ids, Introduction};
 use super::lifecycle::{End, Established};
-use super::{Endpoint, Route, canonical};
+use super::{Endpoint, Route, canonical, is_peer_address};
 use crate::config::{Config, MIN_DATAGRAM, Peer};
 use crate::crypto::{Noise, PeerId, Role, finish_mac};
 use crate::error::{CloseReason, ConnectError, DropReason, SessionError};
@@ -45,7 +45,7 @@ impl Endpoint {
     ) -> Result<SessionHandle, ConnectError> {
         self.advance(now);
         let addr = canonical(peer.addr);
-        if addr.port() == 0 || !is_unicast(addr.ip()) {
+        if !is_peer_address(addr) {
             return Err(ConnectError::NoRoute);
         }
         if !self.make_room() {
@@ -309,12 +309,6 @@ fn is_refusal(
     params.refusal.is_some()
         && params.require(HandshakeKind::Response).is_ok()
         && params.peer.is_some_and(|peer| hello::proven(config, peer, static_key, pin).is_some())
-}
-
-/// Whether an address can be one peer's.
-fn is_unicast(ip: core::net::IpAddr) -> bool {
-    let broadcast = matches!(ip, core::net::IpAddr::V4(ip) if ip.is_broadcast());
-    !ip.is_unspecified() && !ip.is_multicast() && !broadcast
 }
 
 const _: () = assert!(RESPONSE_MESSAGE_OFFSET + NOISE_OVERHEAD[1] < MIN_DATAGRAM as usize);

@@ -79,6 +79,9 @@ impl Endpoint {
         if let Some(stop) = self.transmit_answers(tx, &mut left) {
             return stop;
         }
+        if let Some(stop) = self.transmit_path_answers(tx, &mut left) {
+            return stop;
+        }
         if self.handshakes.has_due()
             && let Some(stop) = self.transmit_handshakes(tx, source, &mut left)
         {
@@ -144,6 +147,11 @@ impl Endpoint {
         source: &mut S,
         left: &mut u32,
     ) -> Turn {
+        if self.sessions[index].asks_path
+            && let Some(stop) = self.transmit_challenges(index, tx, left)
+        {
+            return Turn::Stop(stop);
+        }
         // A turn in which nothing fits would never be over.
         let mut burst = self.config.transport.burst.max(self.sessions[index].mtu().into());
         let mut empty = false;
@@ -231,7 +239,7 @@ impl SessionState {
             Phase::Handshaking | Phase::Draining => false,
             Phase::Closing => self.ending.is_some_and(|ending| ending.due),
             Phase::Pending | Phase::Waiting | Phase::Live => {
-                self.has_news() || self.keys.is_some() && self.due_mtu_probe().is_some()
+                self.asks_path || self.has_news() || self.keys.is_some() && self.due_mtu_probe().is_some()
             }
         }
     }

@@ -17,6 +17,8 @@ use crate::wire::{Frame, Frames};
 pub(super) struct Summary {
     /// A frame asks for an acknowledgement.
     pub(super) asks: bool,
+    /// A frame is about where the ends are.
+    pub(super) path: bool,
 }
 
 /// Why a packet's frames take no effect.
@@ -38,6 +40,7 @@ impl Endpoint {
         for frame in Frames::new(frames) {
             let frame = frame.map_err(|_| Unfit::Violation)?;
             summary.asks |= frame.is_ack_eliciting();
+            summary.path |= matches!(frame, Frame::PathChallenge { .. } | Frame::PathResponse { .. });
             data += frame.data_len();
             let stream = stream_of(&frame);
             let is_data = stream.is_some() || matches!(frame, Frame::Datagram { .. });
@@ -161,7 +164,12 @@ impl Endpoint {
                 }
             }
             Frame::KeyShare(ref share) => self.on_key_share(index, share)?,
-            Frame::Padding { .. } | Frame::Ping | Frame::Datagram { .. } | Frame::Extension { .. } => {}
+            Frame::Padding { .. }
+            | Frame::Ping
+            | Frame::Datagram { .. }
+            | Frame::Extension { .. }
+            | Frame::PathChallenge { .. }
+            | Frame::PathResponse { .. } => {}
             _ => return self.apply_stream_frame(index, frame),
         }
         Ok(())

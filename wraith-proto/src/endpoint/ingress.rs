@@ -2,9 +2,10 @@
 
 use super::frames::Unfit;
 use super::lifecycle::End;
+use super::paths::Origin;
 use super::received::Received;
 use super::respond::Finished;
-use super::{Endpoint, Route, canonical};
+use super::{Endpoint, Route};
 use crate::error::DropReason;
 use crate::event::Outcome;
 use crate::meta::RxMeta;
@@ -77,9 +78,11 @@ impl Endpoint {
 
     /// Opens the protected packet at `at` and lets its frames take effect.
     fn take_packet(&mut self, meta: &RxMeta, datagram: &mut [u8], at: usize) -> Result<Opened, DropReason> {
+        let bytes = datagram.len();
         let packet = &mut datagram[at..];
         let visible = ProtectedPacket::parse(packet).map_err(|_| DropReason::Malformed)?;
-        let Route::Session(index) = self.route(visible.destination())? else {
+        let destination = visible.destination();
+        let Route::Session(index) = self.route(destination)? else {
             return Err(DropReason::UnknownSession);
         };
         let sample = *visible.sample();
@@ -103,9 +106,13 @@ impl Endpoint {
                 self.on_authentic(index);
                 self.on_phase(index, phase);
                 self.note_packet(index, number, expected, summary.asks, meta.ecn);
-                self.note_way(index, meta, number >= expected);
+                let newest = number >= expected;
+                self.note_origin(index, meta, &Origin { bytes, id: destination, newest });
                 self.apply_frames(index, frames);
                 self.settle_redial(index);
+                if summary.path {
+                    self.apply_path_frames(index, meta, bytes, frames);
+                }
                 self.advance_epoch(index);
             }
             Err(Unfit::Violation) => self.end(index, End::violation()),
@@ -113,14 +120,6 @@ impl Endpoint {
         }
         self.settle(index);
         Ok(opened)
-    }
-
-    /// Answers go the way that the newest packet from the peer's address came: a copy of an older one changes nothing.
-    fn note_way(&mut self, index: u32, meta: &RxMeta, is_newest: bool) {
-        let path = &mut self.sessions[index].path;
-        if is_newest && canonical(meta.from) == path.remote {
-            path.via = meta.via;
-        }
     }
 
     /// Removes header protection and opens the packet; nothing changes unless the tag is good

@@ -6,7 +6,7 @@ use super::{Endpoint, Route, TimerKind};
 use crate::crypto::{PeerId, Role, Root, Suite};
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::recovery::{PathMtu, Recovery};
+use crate::recovery::Recovery;
 use crate::session::{Control, Ending, EventBits, Keys, PeerParameters, Phase, SessionState};
 use crate::stream::Bits;
 use crate::time::Instant;
@@ -97,9 +97,8 @@ impl Endpoint {
         session.established = now;
         session.protocol = established.protocol;
         session.peer_parameters = parameters;
-        let most = transport.max_datagram.min(parameters.max_datagram);
-        let ipv6 = session.path.remote.ip().to_canonical().is_ipv6();
-        let mtu = PathMtu::new(transport.min_datagram.min(most), most, ipv6, transport.mtu_search);
+        let mtu = self.new_mtu(index, transport.mtu_search);
+        let session = &mut self.sessions[index];
         session.recovery = Recovery::new(now, mtu, &transport, parameters.max_ack_delay);
         if let Some(rtt) = established.rtt {
             session.recovery.rtt.sample(rtt, Duration::ZERO, parameters.max_ack_delay.duration(), false);
@@ -203,6 +202,7 @@ impl Endpoint {
         if known {
             self.notify(index, EventBits::CLOSED);
         }
+        self.drop_check(index);
         self.feed_starved();
         self.settle(index);
         self.trace_closed(index, end.reason);
@@ -257,7 +257,11 @@ impl Endpoint {
     /// Forgets a session at once.
     pub(super) fn free(&mut self, index: u32) {
         self.forget_close(index);
-        let Some(session) = self.sessions.get_mut(index) else { return };
+        if self.sessions.get(index).is_none() {
+            return;
+        }
+        self.drop_check(index);
+        let session = &mut self.sessions[index];
         self.streams.free_all(&mut session.streams, index);
         self.datagrams.clear(&mut session.datagrams);
         self.sent.clear(&mut session.recovery.sent);
@@ -300,6 +304,9 @@ impl Endpoint {
         }
         if take(EventBits::MAX_DATAGRAM) {
             return Some(Event::MaxDatagramChanged);
+        }
+        if take(EventBits::PATH) {
+            return Some(Event::PathChanged);
         }
         if take(EventBits::STREAMS) {
             return Some(Event::StreamsUnblocked);

@@ -2,6 +2,7 @@
 
 use super::admit::Admission;
 use super::handshake::Handshakes;
+use super::paths::Paths;
 use super::redial::Redials;
 use super::{Endpoint, IDS_PER_SESSION};
 use crate::config::Limits;
@@ -35,6 +36,8 @@ pub struct Memory {
     pub datagrams: usize,
     /// Handshakes that are not over.
     pub handshakes: usize,
+    /// Checks of addresses that peers may have moved to.
+    pub checks: usize,
     /// What does not depend on any limit.
     pub fixed: usize,
 }
@@ -47,12 +50,13 @@ impl Memory {
             keys: sessions * KEYS,
             tables: KeyTable::memory(routes(limits) as usize)
                 + KeyTable::memory(sessions)
-                + Wheel::memory(sessions + limits.handshakes as usize)
+                + Wheel::memory(timers(limits) as usize)
                 + 3 * Links::memory(sessions),
             records: SentPool::memory(limits.sent_packets, limits.sessions),
             streams: StreamPool::memory(limits.streams, limits.holes),
             datagrams: DatagramPool::memory(limits.datagrams),
             handshakes: Handshakes::memory(limits.handshakes) + Redials::memory(limits.handshakes),
+            checks: Paths::memory(limits),
             fixed: size_of::<Endpoint>() + Admission::MEMORY,
         }
     }
@@ -66,6 +70,7 @@ impl Memory {
             + self.streams
             + self.datagrams
             + self.handshakes
+            + self.checks
             + self.fixed
     }
 }
@@ -73,4 +78,9 @@ impl Memory {
 /// Connection ids that an endpoint may have in its table.
 pub(super) const fn routes(limits: &Limits) -> u32 {
     limits.sessions.saturating_mul(IDS_PER_SESSION).saturating_add(limits.handshakes)
+}
+
+/// Deadlines that an endpoint may have: one for each session, handshake and check, in this order.
+pub(super) const fn timers(limits: &Limits) -> u32 {
+    limits.sessions + limits.handshakes + Paths::capacity(limits)
 }

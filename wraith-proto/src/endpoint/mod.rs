@@ -11,6 +11,7 @@ mod hello;
 mod ingress;
 mod lifecycle;
 mod memory;
+mod paths;
 mod received;
 mod redial;
 mod refused;
@@ -43,7 +44,8 @@ pub use received::Received;
 use admit::Admission;
 use egress::Answer;
 use handshake::Handshakes;
-use memory::routes;
+use memory::{routes, timers};
+use paths::Paths;
 use redial::Redials;
 use refused::LargeSenders;
 use traced::Hook;
@@ -114,6 +116,8 @@ pub enum TimerKind {
     Close,
     /// A probe of what the path carries is lost, or the next one is due.
     Mtu,
+    /// An address that a peer may have moved to has to be asked again, or is given up.
+    Path,
     /// A handshake message has to be repeated, or a handshake has failed.
     Handshake,
     /// Work was left over when a budget ended.
@@ -191,6 +195,7 @@ pub struct Endpoint {
     starved: List,
     starved_links: Links,
     admission: Admission,
+    paths: Paths,
     answers: Deque<Answer, ANSWERS>,
     large_senders: LargeSenders,
     /// Sessions whose CLOSE has not left.
@@ -221,7 +226,7 @@ impl Endpoint {
             peers_key: rng.array(),
             handshakes: Handshakes::new(limits.handshakes, rng.array()),
             redials: Redials::new(limits.handshakes),
-            wheel: Wheel::new(sessions + limits.handshakes, now),
+            wheel: Wheel::new(timers(&limits), now),
             ready_links: Links::new(sessions),
             ready: List::EMPTY,
             event_links: Links::new(sessions),
@@ -232,6 +237,7 @@ impl Endpoint {
             starved: List::EMPTY,
             starved_links: Links::new(sessions),
             admission: Admission::new(&limits, &seed, &config.identity, rng.array()),
+            paths: Paths::new(&limits),
             answers: Deque::new(),
             large_senders: LargeSenders::NONE,
             closes_due: 0,
@@ -253,7 +259,8 @@ impl Endpoint {
             Some(session) if id < self.config.limits.sessions => {
                 session.timers.next(granularity).map_or(TimerKind::Backlog, |(_, kind)| kind)
             }
-            _ => TimerKind::Handshake,
+            _ if id < self.config.limits.sessions + self.config.limits.handshakes => TimerKind::Handshake,
+            _ => TimerKind::Path,
         };
         Some(Deadline { at, reason })
     }
@@ -352,6 +359,13 @@ impl core::fmt::Debug for Endpoint {
 
 fn shard_of_id(id: ConnectionId, shards: u8) -> u8 {
     ((u16::from(id.0[0]) * u16::from(shards)) >> 8) as u8
+}
+
+/// Whether an address can be one peer's.
+fn is_peer_address(address: SocketAddr) -> bool {
+    let ip = address.ip();
+    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+    address.port() != 0 && !ip.is_unspecified() && !ip.is_multicast() && !broadcast
 }
 
 /// One spelling for each address: IPv4 inside IPv6 is plain IPv4. A link-local address keeps its interface.

@@ -14,8 +14,10 @@ impl Endpoint {
         for _ in 0..budget.0 {
             let Some(id) = self.wheel.pop_due(self.now) else { return Progress::Done };
             self.stats.sessions_visited += 1;
-            let sessions = self.config.limits.sessions;
-            if id >= sessions {
+            let (sessions, handshakes) = (self.config.limits.sessions, self.config.limits.handshakes);
+            if id >= sessions + handshakes {
+                self.on_check_timer(id - sessions - handshakes);
+            } else if id >= sessions {
                 self.on_handshake_timer(id - sessions);
             } else {
                 self.on_session_timer(id);

@@ -98,6 +98,12 @@ impl EcnPath {
         Self { state: State::Failed, ..Self::new() }
     }
 
+    /// The state of another path of the same session: counts run on, and marked packets of the former path may still
+    /// be counted.
+    pub(crate) const fn next_path(&self) -> Self {
+        Self { outstanding: self.outstanding, last: self.last, ..Self::new() }
+    }
+
     /// Whether the next packet is to be marked ECT(0).
     pub(crate) const fn marks(&self) -> bool {
         matches!(self.state, State::Testing | State::Capable)

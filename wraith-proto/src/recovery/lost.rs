@@ -15,8 +15,10 @@ pub(super) struct LostNumbers {
     /// First number of the latest congestion event.
     event: u64,
     /// Packets of that event, and those of them that were acknowledged since.
-    lost: u64,
-    spurious: u64,
+    lost: u32,
+    spurious: u32,
+    /// First number on the present path: of those before it none tells anything of this one.
+    moved: u64,
     /// A part of the event was forgotten: it cannot be undone.
     forgotten: bool,
 }
@@ -26,7 +28,7 @@ pub(super) struct LostNumbers {
 pub(super) struct Arrived {
     /// How many it acknowledges.
     pub(super) packets: u64,
-    /// The smallest of their numbers.
+    /// The smallest of their numbers on the present path.
     pub(super) first: u64,
     /// With them, all packets of the latest congestion event have arrived.
     pub(super) undo: bool,
@@ -56,7 +58,12 @@ impl LostNumbers {
             let forgotten = self.runs.first().is_none_or(|&(low, _)| low.value() > first);
             (self.event, self.lost, self.spurious, self.forgotten) = (first, 0, 0, forgotten);
         }
-        self.lost += packets;
+        self.lost = self.lost.saturating_add(narrow(packets));
+    }
+
+    /// The path changes before the packet `next`: what arrives of those before it undoes no congestion event.
+    pub(super) fn move_on(&mut self, next: u64) {
+        (self.event, self.lost, self.spurious, self.moved) = (next, 0, 0, next);
     }
 
     /// Takes out what `ranges`, descending and inclusive, acknowledge; `each` is told the first and the last of
@@ -79,8 +86,11 @@ impl LostNumbers {
                 }
                 each(from, to);
                 arrived.packets += to - from + 1;
-                arrived.first = arrived.first.min(from);
-                self.spurious += (to + 1).saturating_sub(from.max(self.event));
+                if from >= self.moved {
+                    arrived.first = arrived.first.min(from);
+                }
+                let spurious = narrow((to + 1).saturating_sub(from.max(self.event)));
+                self.spurious = self.spurious.saturating_add(spurious);
                 low = to + 1;
             }
             if low <= high && left.push(run(low, high)).is_err() {
@@ -91,6 +101,10 @@ impl LostNumbers {
         arrived.undo = arrived.packets > 0 && self.lost > 0 && self.spurious >= self.lost && !self.forgotten;
         arrived
     }
+}
+
+fn narrow(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// First and last number of a run.

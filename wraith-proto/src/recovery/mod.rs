@@ -6,6 +6,7 @@ mod ecn;
 mod loss_event;
 mod lost;
 mod pacer;
+mod path;
 mod path_mtu;
 mod rtt;
 mod sent;
@@ -23,6 +24,7 @@ use loss_event::LossEvent;
 use lost::LostNumbers;
 use pacer::Pacer;
 pub(crate) use pacer::{PaceInput, pace_input};
+pub(crate) use path::NewPath;
 pub(crate) use path_mtu::{MtuNews, PathMtu};
 pub(crate) use rtt::Rtt;
 pub(crate) use sent::{Narrow64, SentFrame, SentFrames, SentLists, SentPacket, SentPool};
@@ -244,7 +246,7 @@ impl Recovery {
     }
 
     /// The probe timeout, not backed off.
-    fn pto_base(&self) -> Duration {
+    pub(crate) fn pto_base(&self) -> Duration {
         self.rtt.pto_base(self.peer_delay.duration())
     }
 
@@ -419,7 +421,7 @@ impl Recovery {
         }
         self.path_mtu.on_congestion();
         let limit = self.pto_base() * PERSISTENT_FACTOR;
-        let persistent = self.rtt.has_sample() && event.longest >= limit;
+        let persistent = self.rtt.has_sample() && event.longest >= limit && !self.path_mtu.unsure;
         let events = self.controller.events();
         self.controller
             .on_loss(now, &Lost { largest: event.last, bytes: event.bytes, persistent, ecn: false });

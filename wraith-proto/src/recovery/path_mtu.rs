@@ -92,6 +92,8 @@ pub(crate) struct PathMtu {
     /// Packet number and size of the latest probe.
     number: u64,
     asked: u16,
+    /// The peer may have moved: what is lost says little of the path (`PROTO §13.8`).
+    pub(super) unsure: bool,
     /// The next rest is short.
     soon: bool,
     /// Since a packet over the limit was acknowledged: when the first that got lost was sent, how many did, and since
@@ -119,6 +121,7 @@ impl PathMtu {
             at: None,
             number: 0,
             asked: 0,
+            unsure: false,
             soon: false,
             lost_since: None,
             lost: 0,
@@ -197,7 +200,7 @@ impl PathMtu {
 
     /// A packet of `size` bytes was given up; returns whether that may be for congestion (`PROTO §8.18`).
     pub(crate) fn on_lost(&mut self, size: u16, sent_at: Instant) -> bool {
-        if !self.searches || size <= self.limit() {
+        if !self.searches || self.unsure || size <= self.limit() {
             return true;
         }
         if size > self.size {
@@ -267,6 +270,11 @@ impl PathMtu {
         self.trust();
         self.change(MIN_DATAGRAM);
         self.go_on(now);
+    }
+
+    /// The path is asked for more from now on, or not.
+    pub(crate) fn search(&mut self, searches: bool) {
+        self.searches = searches;
     }
 
     /// News since the last call.
@@ -349,7 +357,7 @@ impl PathMtu {
     }
 
     /// The present size proved itself.
-    fn trust(&mut self) {
+    pub(super) fn trust(&mut self) {
         (self.lost_since, self.lost, self.small_since, self.reduced) = (None, 0, None, false);
     }
 

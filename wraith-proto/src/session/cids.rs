@@ -69,15 +69,7 @@ impl Cids {
             return Err(BadId);
         }
         self.retired_below = self.retired_below.max(retire_prior_to);
-        let mut bits = 0;
-        for slot in 0..IDS {
-            if let Some(old) = self.remote[slot]
-                && old.sequence.get() < self.retired_below
-            {
-                bits |= self.retire(old.sequence)?;
-                self.remote[slot] = None;
-            }
-        }
+        let bits = self.retire_old()?;
         if new.sequence.get() < self.retired_below {
             return Ok(bits | self.retire(new.sequence)?);
         }
@@ -106,6 +98,40 @@ impl Cids {
         self.remote.iter().flatten().min_by_key(|known| known.sequence).map(|known| known.id)
     }
 
+    /// Uses the id with this number from now on and retires those before it; returns the bits of what has to be said,
+    /// as `on_new`, or `None` if earlier retirements have not reached the peer yet.
+    pub(crate) fn move_to(&mut self, sequence: Sequence) -> Option<u8> {
+        // With no more than two under way there is room for whatever the peer may retire.
+        if self.retiring.iter().any(Option::is_some) || self.by_number(sequence).is_none() {
+            return None;
+        }
+        self.retired_below = self.retired_below.max(sequence.get());
+        self.retire_old().ok()
+    }
+
+    /// Retires the id with this number, and those before it, if there is a later one.
+    pub(crate) fn abandon(&mut self, sequence: Sequence) -> Option<u8> {
+        let later =
+            self.remote.iter().flatten().map(|known| known.sequence).filter(|&known| known > sequence);
+        self.move_to(later.min()?)
+    }
+
+    /// The number of the id behind the one in use.
+    pub(crate) fn fresh(&self) -> Option<Sequence> {
+        let current = self.remote.iter().flatten().map(|known| known.sequence).min()?;
+        self.remote.iter().flatten().map(|known| known.sequence).filter(|&known| known > current).min()
+    }
+
+    /// The id of the peer with this number.
+    pub(crate) fn by_number(&self, sequence: Sequence) -> Option<ConnectionId> {
+        self.remote.iter().flatten().find(|known| known.sequence == sequence).map(|known| known.id)
+    }
+
+    /// The slot of an id that addresses this end.
+    pub(crate) fn local_slot(&self, id: ConnectionId) -> Option<usize> {
+        self.local.iter().position(|slot| slot.is_some_and(|known| known.id == id))
+    }
+
     pub(crate) fn local(&self, slot: usize) -> Option<Numbered> {
         self.local[slot]
     }
@@ -117,6 +143,19 @@ impl Cids {
 
     pub(crate) fn retiring(&self, slot: usize) -> Option<u64> {
         self.retiring[slot].map(Sequence::get)
+    }
+
+    fn retire_old(&mut self) -> Result<u8, BadId> {
+        let mut bits = 0;
+        for slot in 0..IDS {
+            if let Some(old) = self.remote[slot]
+                && old.sequence.get() < self.retired_below
+            {
+                bits |= self.retire(old.sequence)?;
+                self.remote[slot] = None;
+            }
+        }
+        Ok(bits)
     }
 
     fn retire(&mut self, sequence: Sequence) -> Result<u8, BadId> {
@@ -179,6 +218,33 @@ mod tests {
         cids.on_retire_acked(0);
         assert_eq!(cids.retiring(0), None);
         assert_eq!(cids.on_new(numbered(3, id(3)), 4), Err(BadId));
+    }
+
+    /// `PROTO §13.9`
+    #[test]
+    fn a_move_takes_the_next_id_and_waits_until_the_peer_knows_of_the_one_before() {
+        let mut cids = with_remote(3);
+        assert_eq!(cids.fresh(), Some(Sequence::new(1)));
+        assert_eq!(cids.by_number(Sequence::new(1)), Some(id(1)));
+        assert_eq!(cids.move_to(Sequence::new(1)), Some(1));
+        assert_eq!((cids.remote(), cids.retiring(0)), (Some(id(1)), Some(0)));
+        assert_eq!(cids.move_to(Sequence::new(2)), None);
+        cids.on_retire_acked(0);
+        assert_eq!(cids.move_to(Sequence::new(2)), Some(1));
+        cids.on_retire_acked(0);
+        assert_eq!(cids.fresh(), None);
+        // Given again, a retired id is not used again.
+        assert_eq!(cids.on_new(numbered(1, id(1)), 0), Ok(1));
+        assert_eq!((cids.remote(), cids.fresh()), (Some(id(2)), None));
+    }
+
+    /// `PROTO §13.9`
+    #[test]
+    fn an_id_that_a_check_has_used_in_vain_goes_with_those_before_it() {
+        let mut cids = with_remote(3);
+        assert_eq!(cids.abandon(Sequence::new(2)), None, "there is no other");
+        assert_eq!(cids.abandon(Sequence::new(1)), Some(0b11));
+        assert_eq!((cids.remote(), cids.fresh()), (Some(id(2)), None));
     }
 
     #[test]

@@ -2,21 +2,24 @@
 
 mod cids;
 mod epochs;
+mod path;
 mod replay;
 mod state;
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 
 pub(crate) use cids::{Cids, Numbered, Sequence};
 pub(crate) use epochs::{BadShare, Keys, Lifetime};
+pub(crate) use path::{Ask, CHALLENGE_LEN, Check, CheckSlot, MAX_CHECKS, Stage};
 pub(crate) use replay::Seen;
 pub(crate) use state::{Control, Ending, EventBits, Path, PeerParameters, Phase, SessionState};
 
 use crate::crypto::{PeerId, Suite};
 use crate::endpoint::Endpoint;
 use crate::error::{DatagramError, OpenError, ReadError, SessionError, WriteError};
+use crate::meta::Via;
 use crate::stats::SessionStats;
 use crate::stream::{Dir, StreamId};
 use crate::time::Instant;
@@ -137,6 +140,20 @@ impl<'a> Session<'a> {
         self.endpoint.hint_mtu(self.handle.index, now, largest);
     }
 
+    /// Tells the session that this end's own address has changed, or will: it goes on from the new one, by another
+    /// connection id, and asks nothing of what it knew of the path (`PROTO §13.9`).
+    ///
+    /// `local` and `via` are what datagrams leave with from now on: the new address, or `None` for what the system
+    /// chooses, and a driver's token as in `Endpoint::connect`. A change that goes unnoticed, of a NAT on the way, needs
+    /// no call: the peer finds out with the next packet.
+    ///
+    /// # Errors
+    /// [`SessionError::NoConnectionId`] if the peer has given no fresh id: nothing has changed, try again after its next
+    /// packets. [`SessionError::Closed`] if the session is not up.
+    pub fn migrate(&mut self, now: Instant, local: Option<IpAddr>, via: Via) -> Result<(), SessionError> {
+        self.endpoint.migrate(self.handle.index, now, local, via)
+    }
+
     /// Sends a packet that the peer acknowledges, and with it measures the round trip.
     ///
     /// # Errors
@@ -161,7 +178,7 @@ impl<'a> Session<'a> {
         self.state().peer
     }
 
-    /// Where the peer is.
+    /// Where the peer is; another address after `Event::PathChanged`.
     pub fn remote(&self) -> SocketAddr {
         self.state().path.remote
     }

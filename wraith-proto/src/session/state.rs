@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::cids::Cids;
 use super::epochs::Keys;
+use super::path::CheckSlot;
 use super::replay::ReceivedWindow;
 use crate::config::Transport;
 use crate::crypto::{PeerId, Role};
@@ -104,6 +105,7 @@ impl EventBits {
     pub(crate) const STREAMS: u8 = 8;
     pub(crate) const CLOSED: u8 = 16;
     pub(crate) const MAX_DATAGRAM: u8 = 32;
+    pub(crate) const PATH: u8 = 64;
 }
 
 /// How a session ends.
@@ -200,6 +202,12 @@ pub(crate) struct SessionState {
     pub(crate) sent_since: bool,
     /// Probe timeouts since anything authentic arrived (`PROTO §9.20`).
     pub(crate) silent_timeouts: u8,
+    /// Challenges are to be sent.
+    pub(crate) asks_path: bool,
+    /// Slot of the id of this end that the peer uses.
+    pub(crate) used_id: u8,
+    /// The check of another address, or the memory of recent ones.
+    pub(crate) check: Option<CheckSlot>,
 }
 
 const _: () = assert!(size_of::<SessionState>() <= 3072, "an idle session must stay within 4 KiB");
@@ -243,6 +251,9 @@ impl SessionState {
             packets_received: 0,
             sent_since: false,
             silent_timeouts: 0,
+            asks_path: false,
+            used_id: 0,
+            check: None,
         }
     }
 

@@ -49,6 +49,10 @@ pub mod kind {
     pub const AUTHORIZED: u64 = 0x14;
     /// A share of a key exchange.
     pub const KEY_SHARE: u64 = 0x15;
+    /// Asks whether the receiver is where the datagram goes.
+    pub const PATH_CHALLENGE: u64 = 0x16;
+    /// The answer to `PATH_CHALLENGE`.
+    pub const PATH_RESPONSE: u64 = 0x17;
     /// The first type of the extension range (`PROTO §6.2`).
     pub const EXTENSION_FIRST: u64 = 0x40;
     /// The last type of the extension range (`PROTO §6.2`).
@@ -170,6 +174,16 @@ pub enum Frame<'a> {
     Authorized,
     /// A share of the key exchange for the next epoch (`PROTO §6.8`).
     KeyShare(KeyShare<'a>),
+    /// Asks whether the receiver is where the datagram goes (`PROTO §13.2`).
+    PathChallenge {
+        /// What the answer repeats.
+        token: [u8; 8],
+    },
+    /// The answer to a challenge, sent to where that came from (`PROTO §13.2`).
+    PathResponse {
+        /// The challenge's bytes.
+        token: [u8; 8],
+    },
     /// A frame of the extension range, to be ignored and acknowledged when unknown (`PROTO §6.2`).
     Extension {
         /// The type, 0x40 to 0x3fff.
@@ -231,6 +245,7 @@ impl<'a> Frame<'a> {
             }
             Self::RetireConnectionId { sequence } => 1 + size(sequence),
             Self::KeyShare(ref share) => 1 + share.encoded_len(),
+            Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
             Self::Extension { body, .. } => 2 + size(body.len() as u64) + body.len(),
         }
     }
@@ -275,6 +290,8 @@ impl<'a> Frame<'a> {
             Self::RetireConnectionId { .. } => kind::RETIRE_CONNECTION_ID,
             Self::Authorized => kind::AUTHORIZED,
             Self::KeyShare(_) => kind::KEY_SHARE,
+            Self::PathChallenge { .. } => kind::PATH_CHALLENGE,
+            Self::PathResponse { .. } => kind::PATH_RESPONSE,
             Self::Extension { kind, .. } => kind as u64,
         }
     }
@@ -327,6 +344,7 @@ impl<'a> Frame<'a> {
             }
             Self::RetireConnectionId { sequence } => w.varint(sequence),
             Self::KeyShare(ref share) => share.emit(w),
+            Self::PathChallenge { ref token } | Self::PathResponse { ref token } => w.array(token),
             Self::Extension { kind, body } => {
                 if !(kind::EXTENSION_FIRST..=kind::EXTENSION_LAST).contains(&u64::from(kind)) {
                     return Err(Full);
@@ -443,6 +461,8 @@ fn parse_other<'a>(r: &mut Reader<'a>, kind: u64) -> Result<Frame<'a>, FrameErro
         kind::RETIRE_CONNECTION_ID => Frame::RetireConnectionId { sequence: r.varint()? },
         kind::AUTHORIZED => Frame::Authorized,
         kind::KEY_SHARE => Frame::KeyShare(KeyShare::parse(r)?),
+        kind::PATH_CHALLENGE => Frame::PathChallenge { token: *r.array()? },
+        kind::PATH_RESPONSE => Frame::PathResponse { token: *r.array()? },
         kind::EXTENSION_FIRST..=kind::EXTENSION_LAST => {
             let len = usize::try_from(r.varint()?).map_err(|_| FrameError::Malformed)?;
             Frame::Extension { kind: kind as u16, body: r.take(len)? }

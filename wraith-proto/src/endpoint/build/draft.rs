@@ -3,7 +3,7 @@
 use crate::crypto::TAG_LEN;
 use crate::recovery::SentFrames;
 use crate::stream::{Piece, StreamId};
-use crate::wire::{Frame, PACKET_HEADER_LEN, Writer, varint};
+use crate::wire::{ConnectionId, Frame, PACKET_HEADER_LEN, Writer, varint};
 
 /// Room for frames in one packet. An ACK takes at most 300 bytes of it.
 pub(super) const FRAMES_LEN: usize = 512;
@@ -25,6 +25,8 @@ pub(super) struct Draft<'a> {
     pub(super) reported: u64,
     /// There is no record to remember the packet by.
     pub(super) unrecorded: bool,
+    /// The id of the peer that it goes to, if that is not the one in use.
+    pub(super) destination: Option<ConnectionId>,
     /// Only streams that the peer is known to have room for: this packet has to arrive (`PROTO §7.7`).
     pub(super) known_only: bool,
     /// An attached stream's piece that fills the rest of the packet: it may be sealed from where it lies.
@@ -67,6 +69,7 @@ impl<'a> Draft<'a> {
             asks: false,
             reported: 0,
             unrecorded: false,
+            destination: None,
             known_only: false,
             tail: None,
         }

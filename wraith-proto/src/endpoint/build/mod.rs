@@ -13,7 +13,7 @@ use crate::queue::Source;
 use crate::recovery::congestion::Delivery;
 use crate::recovery::{Narrow64, SentPacket};
 use crate::session::Phase;
-use crate::wire::{Frame, PACKET_HEADER_LEN, PacketHeader, apply_mask};
+use crate::wire::{ConnectionId, Frame, PACKET_HEADER_LEN, PacketHeader, apply_mask};
 
 impl Endpoint {
     /// Builds a packet behind FINISH, if the session has something to say.
@@ -144,11 +144,31 @@ impl Endpoint {
         Some(len)
     }
 
+    /// Builds a packet with `frame` alone, padded to fill `room`; `destination` is another id than the one in use. It has
+    /// no record: if it gets lost, whoever waits for it asks again.
+    pub(in crate::endpoint) fn build_path_packet(
+        &mut self,
+        index: u32,
+        room: &mut [u8],
+        frame: &Frame<'_>,
+        destination: Option<ConnectionId>,
+    ) -> Option<usize> {
+        self.mind_keys(index);
+        if !self.sessions[index].is_open() {
+            return None;
+        }
+        let mut draft = Draft::new(room);
+        draft.push(frame);
+        draft.padding = draft.left();
+        draft.destination = destination;
+        self.seal(index, draft, None)
+    }
+
     /// Writes header and trailer, seals, protects the header. `lent` is the payload if it is not in place.
     fn seal(&mut self, index: u32, draft: Draft<'_>, lent: Option<&[u8]>) -> Option<usize> {
         let session = &mut self.sessions[index];
         let keys = session.keys.as_ref()?;
-        let destination = session.cids.remote()?;
+        let destination = draft.destination.or_else(|| session.cids.remote())?;
         let rng = &mut self.rng;
         let number = session.recovery.next_number(|window| rng.below(window));
         let ignored = rng.next_u64() & 1 != 0;

@@ -23,7 +23,7 @@ fn parse(bytes: &[u8]) -> Result<Frame<'_>, FrameError> {
 /// `PROTO §6.1`: types and fields of the table.
 #[test]
 fn known_frames_have_these_bytes() {
-    let cases: [(Frame<'_>, &[u8]); 22] = [
+    let cases: [(Frame<'_>, &[u8]); 24] = [
         (Frame::Padding { len: 3 }, &[0, 0, 0]),
         (Frame::Ping, &[0x01]),
         (Frame::Close { code: 7 }, &[0x04, 7]),
@@ -44,6 +44,8 @@ fn known_frames_have_these_bytes() {
         ),
         (Frame::RetireConnectionId { sequence: 2 }, &[0x13, 2]),
         (Frame::Authorized, &[0x14]),
+        (Frame::PathChallenge { token: [7; 8] }, &[0x16, 7, 7, 7, 7, 7, 7, 7, 7]),
+        (Frame::PathResponse { token: *b"response" }, b"\x17response"),
         (Frame::Extension { kind: 0x40, body: b"ab" }, &[0x40, 0x40, 2, b'a', b'b']),
         (Frame::Extension { kind: 0x3fff, body: b"" }, &[0x7f, 0xff, 0]),
         (parse(&[0x02, 5, 0, 0, 5]).unwrap(), &[0x02, 5, 0, 0, 5]),
@@ -79,7 +81,7 @@ fn only_stream_and_datagram_have_data() {
 /// unknown type is a violation.
 #[test]
 fn unknown_types_outside_the_extension_range_are_errors() {
-    for kind in [0x07, 0x16, 0x3f, 0x4000, MAX] {
+    for kind in [0x07, 0x18, 0x3f, 0x4000, MAX] {
         let mut buf = [0; 16];
         varint::write(kind, &mut buf).unwrap();
         assert_eq!(Frame::parse(&mut Reader::new(&buf)), Err(FrameError::UnknownType(kind)));
@@ -231,6 +233,8 @@ fn any_frame() -> impl Strategy<Value = Frame<'static>> {
             id: ConnectionId(id)
         }),
         number().prop_map(|sequence| Frame::RetireConnectionId { sequence }),
+        any::<[u8; 8]>().prop_map(|token| Frame::PathChallenge { token }),
+        any::<[u8; 8]>().prop_map(|token| Frame::PathResponse { token }),
         (0x40u16..=0x3fff, proptest::collection::vec(any::<u8>(), 0..80))
             .prop_map(|(kind, body)| Frame::Extension { kind, body: leak(body) }),
     ]
@@ -268,7 +272,7 @@ proptest! {
 
     #[test]
     fn arbitrary_regions_are_read_as_they_would_be_written(
-        region in proptest::collection::vec(prop_oneof![0u8..0x16, any::<u8>()], 0..64),
+        region in proptest::collection::vec(prop_oneof![0u8..0x18, any::<u8>()], 0..64),
     ) {
         let mut read = Vec::new();
         for frame in Frames::new(&region).map_while(Result::ok) {

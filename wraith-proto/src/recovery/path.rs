@@ -1,0 +1,62 @@
+//! What a sender keeps when its peer, or it, is somewhere else from now on (RFC 9000 §9.4, `PROTO §13.7` to `§13.8`).
+
+use core::time::Duration;
+
+use super::congestion::{CongestionController, Controller};
+use super::{AckSink, EcnPath, PACKET_THRESHOLD, Pacer, PathMtu, Recovery, Rtt, SentPool};
+use crate::config::Transport;
+use crate::time::Instant;
+
+/// A path of which nothing is known yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewPath<'a> {
+    pub(crate) now: Instant,
+    pub(crate) transport: &'a Transport,
+    pub(crate) mtu: PathMtu,
+    /// A round trip that its check took.
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl Recovery {
+    /// The peer may have moved, or not after all. Returns the congestion events so far.
+    pub(crate) fn set_unsure(&mut self, unsure: bool) -> u64 {
+        self.path_mtu.unsure = unsure;
+        self.controller.events()
+    }
+
+    /// The former path is left: what was in flight on it is sent again, and says nothing of congestion.
+    pub(crate) fn leave_path(&mut self, pool: &mut SentPool, sink: &mut impl AckSink) {
+        while let Some(index) = self.sent.in_flight.front() {
+            let number = pool.get(index).number();
+            self.lost.add(number);
+            sink.packet_probed(number, self.largest_acked());
+            self.give_up(pool, index, sink);
+        }
+        self.lost.move_on(self.next_number);
+        (self.path_mtu.unsure, self.restarted, self.resumed) = (false, false, None);
+        (self.loss_time, self.pto_count, self.probes) = (None, 0, 0);
+    }
+
+    /// The way is the same but for a port: what the former one was known for holds. Undoes what losses since the peer
+    /// had moved made of it, when there had been `events` congestion events.
+    pub(crate) fn keep_path(&mut self, events: u64) {
+        if self.controller.events() > events {
+            self.controller.on_spurious();
+        }
+        self.path_mtu.trust();
+    }
+
+    /// Nothing that was learnt of the former path holds.
+    pub(crate) fn begin_path(&mut self, path: NewPath<'_>) {
+        let NewPath { now, transport, mtu, rtt } = path;
+        self.controller = Controller::new(transport.congestion, mtu.size());
+        self.path_mtu = mtu;
+        self.pacer = Pacer::new(now);
+        self.packet_threshold = PACKET_THRESHOLD;
+        self.ecn = if transport.ecn { self.ecn.next_path() } else { EcnPath::disabled() };
+        self.rtt = Rtt::new();
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, Duration::ZERO, self.peer_delay.duration(), false);
+        }
+    }
+}
