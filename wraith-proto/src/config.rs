@@ -113,7 +113,7 @@ pub enum Policy {
 pub struct Limits {
     /// Sessions at the same time.
     pub sessions: u32,
-    /// Handshakes at the same time.
+    /// Handshakes at the same time, and as many checks of addresses that peers of sessions have moved to.
     pub handshakes: u32,
     /// New handshakes per second that may cost a Diffie-Hellman operation.
     pub handshake_rate: u32,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wraith_proto::{
-    DatagramError, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId, WriteError,
+    DatagramError, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId, Via, WriteError,
 };
 use wraith_sim::alloc::{Counting, Counts, measure};
 use wraith_sim::{Host, LinkConfig, Pair, PairConfig, Side};
@@ -285,6 +285,27 @@ fn a_search_for_larger_datagrams_allocates_nothing() {
     assert!((found - 40..found).contains(&again), "{sizes:?}");
     let probes = pair.left.endpoint.stats().mtu_probes_sent - probes;
     assert!(probes >= 8, "{probes} probes");
+}
+
+#[test]
+fn a_peer_that_moves_again_and_again_allocates_nothing() {
+    let config = PairConfig::new(5).with_link(link());
+    let mut pair = Pair::with_hosts(config, Streamer::new(), Streamer::new());
+    let (left, _) = pair.connect();
+    pair.run_for(Duration::from_secs(2));
+    let ((), counts) = measure(|| {
+        for number in 1..=12 {
+            let host = if number % 3 == 0 { 2 } else { 1 };
+            let now = pair.now();
+            if number % 2 == 0 {
+                pair.left.endpoint.session(left).unwrap().migrate(now, None, Via::default()).unwrap();
+            }
+            pair.rebind(Side::Left, std::net::SocketAddr::from(([192, 0, 2, host], 1000 + number)));
+            pair.run_for(Duration::from_secs(1));
+        }
+    });
+    assert_eq!(counts, Counts::default());
+    assert_eq!(pair.right.endpoint.stats().paths_validated, 12);
 }
 
 #[cfg(feature = "trace")]

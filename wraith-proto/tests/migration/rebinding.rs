@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use wraith_proto::wire::HandshakeKind;
 use wraith_proto::{Congestion, Event, Outcome};
-use wraith_sim::{LEFT, RIGHT, Side};
+use wraith_sim::{LEFT, Pair, PairConfig, RIGHT, Side, Verdict};
 
-use crate::support::{Mobile, ONE_WAY, SECOND, SMALL, Sent, elsewhere, line, millis, next_port};
+use crate::support::{Bulk, Mobile, ONE_WAY, SECOND, SMALL, Sent, elsewhere, line, millis, next_port};
 
 const MEGABYTE: u64 = 1 << 20;
 const ROUND_TRIP: Duration = Duration::from_millis(20);
@@ -302,4 +303,28 @@ fn moves_are_deterministic() {
         sent.iter().map(|sent| (sent.at, sent.to, sent.bytes.clone())).collect::<Vec<_>>()
     };
     assert!(run() == run());
+}
+
+/// `PROTO §4.11`, `PROTO §13.1`: the session begins where RESPONSE went, and finds out at once.
+#[test]
+fn an_address_that_changes_while_finish_is_lost_is_found_out() {
+    for to in [next_port(), elsewhere()] {
+        let mut pair =
+            Pair::with_hosts(PairConfig::new(14).with_link(line()), Bulk::default(), Bulk::default());
+        let mut lost = false;
+        pair.intercept(move |passing| {
+            let drops = !lost && HandshakeKind::of(passing.bytes) == Some(HandshakeKind::Finish);
+            lost |= drops;
+            if drops { Verdict::Drop } else { Verdict::Pass }
+        });
+        pair.dial().expect("a free session");
+        pair.run_for(3 * ONE_WAY);
+        pair.rebind(Side::Left, to);
+        assert!(pair.run_until(|pair| pair.right.host.count(Event::PathChanged) > 0, 5 * SECOND));
+        let right = pair.right.last_connected().expect("it connected");
+        assert_eq!(pair.right.endpoint.session(right).expect("it is open").remote(), to);
+        pair.run_for(SECOND);
+        assert_eq!((pair.left.closed(), pair.right.closed()), (0, 0));
+        assert_eq!(pair.left.connected(), 1);
+    }
 }
