@@ -10,3 +10,5 @@ mod end;
 mod jumps;
 #[path = "time/redial.rs"]
 mod redial;
+#[path = "time/storm.rs"]
+mod storm;
