@@ -2,7 +2,10 @@
 //!
 //! In the full form they stay away for longer than sessions live; otherwise only until they are looked for.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,6 +69,81 @@ fn a_receiver_that_stood_still_goes_on_where_it_was() {
     stand_still(&receiver, standstill());
     let end = receiver.finish();
     assert_eq!(done(&end)["bytes"], LARGE);
+    let end = sender.process.finish();
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+/// A network between a sender and one receiver, which can be gone.
+struct Network {
+    address: SocketAddr,
+    gone: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+}
+
+impl Network {
+    fn before(sender: SocketAddr) -> Self {
+        let [near, far] = [(); 2].map(|()| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            socket
+        });
+        let network =
+            Self { address: near.local_addr().unwrap(), gone: Arc::default(), over: Arc::default() };
+        let receiver = Arc::new(Mutex::new(None));
+        let [to_sender, to_receiver] = [(&near, &far), (&far, &near)]
+            .map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()));
+        let known = Arc::clone(&receiver);
+        network.carry(to_sender, move |from| {
+            *known.lock().unwrap() = Some(from);
+            Some(sender)
+        });
+        network.carry(to_receiver, move |_| *receiver.lock().unwrap());
+        network
+    }
+
+    /// Carries what comes out of one socket to where `route` says.
+    fn carry(
+        &self,
+        (from, to): (UdpSocket, UdpSocket),
+        route: impl Fn(SocketAddr) -> Option<SocketAddr> + Send + 'static,
+    ) {
+        let (gone, over) = (Arc::clone(&self.gone), Arc::clone(&self.over));
+        thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while !over.load(Ordering::Relaxed) {
+                let Ok((len, sender)) = from.recv_from(&mut buffer) else { continue };
+                if !gone.load(Ordering::Relaxed)
+                    && let Some(target) = route(sender)
+                {
+                    // A full queue loses it, as networks do.
+                    let _ = to.send_to(&buffer[..len], target);
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_transfer_outlives_a_network_that_was_gone() {
+    let scene = Scene::sparse("gone", LARGE / 4);
+    let sender = scene.send(&[]);
+    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
+    let network = Network::before(at);
+    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
+    let receiver = Running::start(&mut aloud(&scene.receive(&ticket, &[])));
+    wait_for_middle(&receiver);
+    network.gone.store(true, Ordering::Relaxed);
+    thread::sleep(standstill());
+    network.gone.store(false, Ordering::Relaxed);
+    let end = receiver.finish();
+    assert_eq!(done(&end)["bytes"], LARGE / 4);
+    assert_eq!(searches(&end), 1, "{}", end.stderr);
     let end = sender.process.finish();
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
