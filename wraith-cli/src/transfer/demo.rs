@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -122,12 +122,16 @@ impl Demo<'_> {
         let source = self.source.clone().into_os_string();
         let args = ["send".into(), "--bind".into(), bind.into(), source];
         let mut sender = self.start(End::Sender, args)?;
-        let ticket = self.line(End::Sender, "ticket")?;
+        let ticket = self.line(End::Sender, "ticket", Duration::MAX)?;
         let ticket = ticket["ticket"].as_str().unwrap_or_default();
-        let args = ["receive".into(), ticket.into(), "--output".into(), self.target.clone().into_os_string()];
+        let target = self.target.clone().into_os_string();
+        // Of two processes on one machine none comes back.
+        let args =
+            ["receive".into(), ticket.into(), "--output".into(), target, "--patience".into(), "0".into()];
         let mut receiver = self.start(End::Receiver, args)?;
-        let done = self.line(End::Receiver, "done")?;
-        let confirmed = self.line(End::Sender, "confirmed")?;
+        let done = self.line(End::Receiver, "done", Duration::MAX)?;
+        // A sender that was not told serves on.
+        let confirmed = self.line(End::Sender, "confirmed", EXIT)?;
         let pids = [sender.id(), receiver.id()];
         for process in [&mut sender, &mut receiver] {
             if !process.wait(EXIT).is_some_and(|status| status.success()) {
@@ -167,15 +171,15 @@ impl Demo<'_> {
         Process::start(&host, end, args, self.sender.clone())
     }
 
-    /// The next line of `end` about `event`; progress is shown meanwhile.
-    fn line(&mut self, end: End, event: &str) -> Result<Value> {
+    /// The next line of `end` about `event`; progress is shown meanwhile. Between two news there may be `limit`.
+    fn line(&mut self, end: End, event: &str, limit: Duration) -> Result<Value> {
         let is_it = |from: End, line: &Value| from == end && line["event"] == event;
         if let Some(at) = self.early.iter().position(|(from, line)| is_it(*from, line)) {
             return Ok(self.early.swap_remove(at).1);
         }
         let mut progress = Progress::new(self.output, "transferring");
         while !output::stdout_is_lost() {
-            match self.news.recv() {
+            match self.news.recv_timeout(limit) {
                 Ok(News::Line(from, line)) => {
                     if is_it(from, &line) {
                         return Ok(line);
@@ -193,7 +197,10 @@ impl Demo<'_> {
                     return Err(failed("a process ended without a word: run the demo again"));
                 }
                 Ok(News::Silent(_)) => {}
-                Ok(News::Interrupted) | Err(_) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(failed("a process did not say how it ended: run the demo again"));
+                }
+                Ok(News::Interrupted) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         Err(Failure::Interrupted)
