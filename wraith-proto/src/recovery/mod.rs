@@ -25,6 +25,7 @@ use lost::LostNumbers;
 use pacer::Pacer;
 pub(crate) use pacer::{PaceInput, pace_input};
 pub(crate) use path::NewPath;
+use path_mtu::Doubt;
 pub(crate) use path_mtu::{MtuNews, PathMtu};
 pub(crate) use rtt::Rtt;
 pub(crate) use sent::{Narrow64, SentFrame, SentFrames, SentLists, SentPacket, SentPool};
@@ -401,15 +402,14 @@ impl Recovery {
             event.get_or_insert(LossEvent::new(number, since)).add(number, size, since, congestion);
             self.packets_lost += 1;
             if congestion {
-                let lost = LostPacket { packet_number: number, bytes: size, delivery };
-                self.controller.on_packet_lost(now, &lost);
+                self.tell_lost(now, &LostPacket { packet_number: number, bytes: size, delivery });
             }
             self.lost.add(number);
             self.ecn.on_lost(u64::from(ect));
             sink.packet_lost(number, number + self.packet_threshold <= largest, largest);
             self.give_up(pool, index, sink);
         }
-        if let Some(event) = event {
+        if let Some(event) = event.filter(|_| self.path_mtu.doubt != Doubt::Reacted) {
             self.on_losses(now, &event);
         }
     }
@@ -421,11 +421,14 @@ impl Recovery {
         }
         self.path_mtu.on_congestion();
         let limit = self.pto_base() * PERSISTENT_FACTOR;
-        let persistent = self.rtt.has_sample() && event.longest >= limit && !self.path_mtu.unsure;
+        let persistent =
+            self.rtt.has_sample() && event.longest >= limit && self.path_mtu.doubt == Doubt::None;
         let events = self.controller.events();
         self.controller
             .on_loss(now, &Lost { largest: event.last, bytes: event.bytes, persistent, ecn: false });
-        self.lost.count(event.first, event.packets, self.controller.events() > events);
+        let new = self.controller.events() > events;
+        self.note_reaction(new);
+        self.lost.count(event.first, event.packets, new);
         if persistent {
             self.rtt.forget_min();
         }

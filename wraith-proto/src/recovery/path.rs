@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use super::congestion::{CongestionController, Controller};
+use super::congestion::{CongestionController, Controller, LostPacket};
+use super::path_mtu::Doubt;
 use super::{AckSink, EcnPath, PACKET_THRESHOLD, Pacer, PathMtu, Recovery, Rtt, SentPool};
 use crate::config::Transport;
 use crate::time::Instant;
@@ -20,8 +21,22 @@ pub(crate) struct NewPath<'a> {
 impl Recovery {
     /// The peer may have moved, or not after all. Returns the congestion events so far.
     pub(crate) fn set_unsure(&mut self, unsure: bool) -> u64 {
-        self.path_mtu.unsure = unsure;
+        self.path_mtu.doubt = if unsure { Doubt::Unsure } else { Doubt::None };
         self.controller.events()
+    }
+
+    /// Tells the controller of a lost packet, unless it has reacted in this check.
+    pub(super) fn tell_lost(&mut self, now: Instant, lost: &LostPacket) {
+        if self.path_mtu.doubt != Doubt::Reacted {
+            self.controller.on_packet_lost(now, lost);
+        }
+    }
+
+    /// Losses were told; whether they began a congestion event.
+    pub(super) fn note_reaction(&mut self, new: bool) {
+        if new && self.path_mtu.doubt == Doubt::Unsure {
+            self.path_mtu.doubt = Doubt::Reacted;
+        }
     }
 
     /// The former path is left: what was in flight on it is sent again, and says nothing of congestion.
@@ -33,7 +48,8 @@ impl Recovery {
             self.give_up(pool, index, sink);
         }
         self.lost.move_on(self.next_number);
-        (self.path_mtu.unsure, self.restarted, self.resumed) = (false, false, None);
+        self.set_unsure(false);
+        (self.restarted, self.resumed) = (false, None);
         (self.loss_time, self.pto_count, self.probes) = (None, 0, 0);
     }
 

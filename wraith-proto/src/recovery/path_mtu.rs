@@ -63,6 +63,17 @@ enum Step {
     Rests,
 }
 
+/// Whether the peer may have moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Doubt {
+    /// Nothing says so.
+    None,
+    /// It may.
+    Unsure,
+    /// It may, and losses have reduced the window: once, so that it can be undone.
+    Reacted,
+}
+
 /// What the size of datagrams became.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MtuNews {
@@ -93,7 +104,7 @@ pub(crate) struct PathMtu {
     number: u64,
     asked: u16,
     /// The peer may have moved: what is lost says little of the path (`PROTO §13.8`).
-    pub(super) unsure: bool,
+    pub(super) doubt: Doubt,
     /// The next rest is short.
     soon: bool,
     /// Since a packet over the limit was acknowledged: when the first that got lost was sent, how many did, and since
@@ -121,7 +132,7 @@ impl PathMtu {
             at: None,
             number: 0,
             asked: 0,
-            unsure: false,
+            doubt: Doubt::None,
             soon: false,
             lost_since: None,
             lost: 0,
@@ -200,7 +211,7 @@ impl PathMtu {
 
     /// A packet of `size` bytes was given up; returns whether that may be for congestion (`PROTO §8.18`).
     pub(crate) fn on_lost(&mut self, size: u16, sent_at: Instant) -> bool {
-        if !self.searches || self.unsure || size <= self.limit() {
+        if !self.searches || self.doubt != Doubt::None || size <= self.limit() {
             return true;
         }
         if size > self.size {

@@ -46,6 +46,11 @@ macro_rules! __protocol_cases {
                 an_unacceptable_identity_is_refused: "PROTO §3.2, §3.3", Answers, Usual;
                 whoever_is_not_admitted_gets_close: "PROTO §4.17, §9.5", Answers, AdmitsNobody;
             }
+            paths {
+                a_challenge_is_answered_where_it_came_from: "PROTO §13.2", Answers, Usual;
+                a_session_follows_a_peer_that_answers_from_its_new_address: "PROTO §13.1, §13.3, §13.4", Answers, Usual;
+                a_session_stays_when_the_answer_comes_from_elsewhere: "PROTO §13.3", Answers, Usual;
+            }
             packets {
                 every_packet_that_asks_is_acknowledged: "PROTO §8.3, §5.4", Answers, Usual;
                 datagrams_of_every_size_come_back_in_both_suites: "PROTO §2.1, §5.4, §5.6, §5.7", Answers, Usual;

@@ -8,6 +8,7 @@ mod init;
 mod life;
 mod list;
 mod packets;
+mod paths;
 
 mod rekey;
 mod response;
