@@ -1,9 +1,15 @@
-//! Sealed messages by the public interface: what they allocate, and what an endpoint makes of them.
+//! Sealed messages by the public interface: what they allocate, what an endpoint makes of them, and the fuzzer's seeds.
 
+#[path = "sealed/check.rs"]
+mod check;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use wraith_proto::crypto::RustCrypto;
-use wraith_proto::sealed::{Letter, Mailbox, MessageId, is_datagram};
+use wraith_proto::sealed::{Letter, Mailbox, MessageId, SEGMENT_LEN, is_datagram};
 use wraith_proto::{DropReason, Identity, Outcome};
 use wraith_sim::alloc::{Counting, measure};
 use wraith_sim::{LEFT, Pair, PairConfig, Side};
@@ -66,4 +72,88 @@ fn an_endpoint_drops_and_counts_sealed_datagrams() {
         assert_eq!(is_datagram(&[first]), first == 0x61);
     }
     assert!(!is_datagram(&[]));
+}
+
+const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/seeds/sealed");
+
+fn seeds() -> Vec<(String, Vec<u8>)> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(SEEDS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    paths.iter().map(|path| (name(path), fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn every_seed_of_the_fuzzer_is_read_without_harm() {
+    for (name, bytes) in seeds() {
+        println!("{name}");
+        check::check(&bytes);
+    }
+}
+
+#[test]
+fn the_seeds_reach_every_outcome() {
+    let mut outcomes = BTreeSet::new();
+    for (_, bytes) in seeds() {
+        let message = check::pieces(&check::Readable, &bytes).1.map(|opened| opened.signed);
+        let datagram = check::mailbox(2, &check::Readable)
+            .open_datagram(&mut bytes.clone())
+            .map(|(opened, _)| opened.signed);
+        outcomes.extend([format!("message {message:?}"), format!("datagram {datagram:?}")]);
+    }
+    // A segment and the head fail under no provider that takes every tag, but by a secret that is zero.
+    let errors =
+        ["Malformed", "NotForUs", "NotSealed", "Sender", "Signature", "Trailing", "Truncated", "Version"];
+    let mut expected: BTreeSet<String> = BTreeSet::new();
+    expected.extend(["false", "true"].map(|signed| format!("message Ok({signed})")));
+    expected.extend(["false", "true"].map(|signed| format!("datagram Ok({signed})")));
+    expected.extend(errors.map(|error| format!("message Err({error})")));
+    expected.extend(errors[..5].iter().map(|error| format!("datagram Err({error})")));
+    assert_eq!(outcomes, expected);
+}
+
+/// What the seeds are made of; an input that fails goes among them as it is.
+#[test]
+fn the_seeds_are_what_is_sealed_here() {
+    for (name, bytes) in made() {
+        let path = PathBuf::from(SEEDS).join(&name);
+        assert!(fs::read(&path).is_ok_and(|found| found == bytes), "{name}");
+    }
+}
+
+/// Messages and datagrams that anybody can read, whole and spoiled.
+fn made() -> Vec<(String, Vec<u8>)> {
+    let mut made = vec![("empty".to_owned(), vec![]), ("edits".to_owned(), vec![0, 0, 0, 200, 9, 1, 0])];
+    let changed = |bytes: &[u8], at: usize, byte: u8| {
+        let mut bytes = bytes.to_vec();
+        bytes[at] = byte;
+        bytes
+    };
+    for sign in [false, true] {
+        let kind = if sign { "signed" } else { "plain" };
+        let message = check::message(&check::Readable, sign, b"hello");
+        let mut datagram = vec![0; 300];
+        let len = check::mailbox(1, &check::Readable)
+            .seal_datagram(&check::letter(sign), &[3; 32], b"hello", &mut datagram)
+            .unwrap();
+        datagram.truncate(len);
+        let mut add = |what: &str, bytes: Vec<u8>| made.push((format!("{kind}-{what}"), bytes));
+        add("message-cut", message[..message.len() - 1].to_vec());
+        add("message-version", changed(&message, 7, 2));
+        add("message-flags", changed(&message, 8 + 80 + 56, 3));
+        add("message-sender", changed(&message, 8 + 80, 1));
+        add("message-low-order", [&message[..8], &[0; 32], &message[40..]].concat());
+        add("message-length", changed(&message, 162, 1));
+        add("message-more", [&message[..], &[0; 4]].concat());
+        add("message-body", changed(&message, 165, 0));
+        add("datagram-flags", changed(&datagram, 1 + 80 + 56, 3));
+        add("datagram-sender", changed(&datagram, 1 + 80, 1));
+        add("datagram-low-order", [&datagram[..1], &[0; 32], &datagram[33..]].concat());
+        add("datagram-body", changed(&datagram, len - 17, 0));
+        add("datagram", datagram);
+        add("message", message);
+    }
+    let long = check::message(&check::Readable, false, &vec![0; SEGMENT_LEN + 1]);
+    made.push(("long".to_owned(), long));
+    made
 }

@@ -8,6 +8,7 @@
 //! - [`Noise`]: the XX handshake (`PROTO §3.4`). It can be cloned, so that one state reads many copies of a message.
 //! - [`Root`], [`Keys`], [`HeaderKey`]: the key schedule and packet protection (`PROTO §3.5` to `§3.7`, `§5`).
 //! - [`Dial`] and [`Reception`]: the handshake of both roles (`PROTO §4`), which end in a [`Channel`].
+//! - [`seal_message`], [`open_message`] and those of datagrams: sealed messages (`PROTO §12`).
 //! - [`Parameters`], [`Profile`]: what an end says of itself (`PROTO §4.4`).
 
 mod channel;
@@ -19,6 +20,7 @@ mod parameters;
 pub(crate) mod points;
 mod protect;
 mod reception;
+mod sealed;
 
 use std::fmt;
 
@@ -30,6 +32,9 @@ pub use noise::{Noise, Role};
 pub use parameters::{Introduction, Parameters, Profile};
 pub use protect::{AES_256_GCM, HeaderKey, Keys, TAG_LEN, XCHACHA20_POLY1305};
 pub use reception::{Reception, Response};
+pub use sealed::{
+    Letter, Making, Opened as OpenedMessage, open_datagram, open_message, seal_datagram, seal_message,
+};
 
 /// A message that this peer does not accept, and which rule it breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

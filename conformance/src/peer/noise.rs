@@ -87,7 +87,7 @@ impl Noise {
 
     /// The two outputs of `Split()` in the present state.
     pub fn split(&self) -> [[u8; 32]; 2] {
-        hkdf(&self.symmetric.chaining_key, &[])
+        self.symmetric.split()
     }
 
     /// The handshake hash in the present state.
@@ -170,30 +170,34 @@ const BAD_TAG: Refused = Refused("§3.4: a Noise message that does not authentic
 
 /// Noise §5.2, with the cipher state of §5.1 inside.
 #[derive(Clone, Debug)]
-struct Symmetric {
+pub(super) struct Symmetric {
     chaining_key: [u8; 32],
-    hash: [u8; 32],
+    pub(super) hash: [u8; 32],
     key: Option<[u8; 32]>,
     nonce: u64,
 }
 
 impl Symmetric {
-    fn new(protocol: &[u8; 33]) -> Self {
-        // Longer than a hash, so it is hashed (Noise §5.2).
-        let hash: [u8; 32] = Blake2s256::digest(protocol).into();
+    pub(super) fn new(protocol: &[u8]) -> Self {
+        // A name longer than a hash is hashed, another one filled up with zeros (Noise §5.2).
+        let mut hash = [0; 32];
+        match hash.get_mut(..protocol.len()) {
+            Some(place) => place.copy_from_slice(protocol),
+            None => hash = Blake2s256::digest(protocol).into(),
+        }
         Self { chaining_key: hash, hash, key: None, nonce: 0 }
     }
 
-    fn mix_hash(&mut self, data: &[u8]) {
+    pub(super) fn mix_hash(&mut self, data: &[u8]) {
         self.hash = Blake2s256::new().chain_update(self.hash).chain_update(data).finalize().into();
     }
 
-    fn mix_key(&mut self, material: &[u8; 32]) {
+    pub(super) fn mix_key(&mut self, material: &[u8; 32]) {
         let [chaining_key, key] = hkdf(&self.chaining_key, material);
         (self.chaining_key, self.key, self.nonce) = (chaining_key, Some(key), 0);
     }
 
-    fn encrypt(&mut self, plaintext: &[u8]) -> Vec<u8> {
+    pub(super) fn encrypt(&mut self, plaintext: &[u8]) -> Vec<u8> {
         let out = match self.key {
             None => plaintext.to_vec(),
             Some(key) => {
@@ -207,7 +211,7 @@ impl Symmetric {
         out
     }
 
-    fn decrypt(&mut self, ciphertext: &[u8]) -> Result<Vec<u8>, Refused> {
+    pub(super) fn decrypt(&mut self, ciphertext: &[u8]) -> Result<Vec<u8>, Refused> {
         let out = match self.key {
             None => ciphertext.to_vec(),
             Some(key) => {
@@ -219,6 +223,10 @@ impl Symmetric {
         };
         self.mix_hash(ciphertext);
         Ok(out)
+    }
+
+    pub(super) fn split(&self) -> [[u8; 32]; 2] {
+        hkdf(&self.chaining_key, &[])
     }
 
     /// Noise §12.3: four zero bytes and the little-endian counter.

@@ -13,6 +13,7 @@ mod packets;
 mod parameters;
 mod published;
 mod rekey;
+mod sealed;
 mod ticket;
 mod transfer;
 
@@ -43,6 +44,7 @@ pub fn files() -> Vec<File> {
         parameters::file(),
         published::file(),
         rekey::file(),
+        sealed::file(),
         ticket::file(),
         transfer::file(),
     ]

@@ -4,6 +4,7 @@
 
 mod core_endpoint;
 mod core_parts;
+mod core_sealed;
 mod published;
 
 use std::fs;
