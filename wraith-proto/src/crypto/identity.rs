@@ -20,42 +20,41 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// A secret identity: a 32-byte Ed25519 seed, wiped on drop.
 #[derive(Clone)]
 pub struct Identity {
-    seed: Zeroizing<[u8; 32]>,
-    peer_id: PeerId,
+    /// With its public key, which takes as long to find as half of a signature.
+    key: SigningKey,
 }
 
 impl Identity {
     /// The identity of a seed, which has to come from a secure random source.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         let seed = Zeroizing::new(seed);
-        let public = SigningKey::from_bytes(&seed).verifying_key();
-        Self { peer_id: PeerId(public.to_bytes()), seed }
+        Self { key: SigningKey::from_bytes(&seed) }
     }
 
     /// The secret seed, to be stored.
     pub fn seed(&self) -> &[u8; 32] {
-        &self.seed
+        self.key.as_bytes()
     }
 
     /// Its public name.
     pub fn peer_id(&self) -> PeerId {
-        self.peer_id
+        PeerId(*self.key.as_ref().as_bytes())
     }
 
     /// The secret half of the Noise static key: the clamped first half of SHA-512 of the seed.
     pub(crate) fn static_secret(&self) -> Zeroizing<[u8; 32]> {
-        Zeroizing::new(clamp_integer(SigningKey::from_bytes(&self.seed).to_scalar_bytes()))
+        Zeroizing::new(clamp_integer(self.key.to_scalar_bytes()))
     }
 
     /// The Ed25519 signature of `text`, which begins with its purpose.
     pub(crate) fn sign(&self, text: &[u8]) -> [u8; 64] {
-        SigningKey::from_bytes(&self.seed).sign(text).to_bytes()
+        self.key.sign(text).to_bytes()
     }
 }
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Identity").field(&self.peer_id).finish()
+        f.debug_tuple("Identity").field(&self.peer_id()).finish()
     }
 }
 
