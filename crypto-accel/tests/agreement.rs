@@ -4,7 +4,9 @@ use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::scalar::Scalar;
 use proptest::prelude::*;
 use wraith_crypto_accel::Accel;
+use wraith_proto::Identity;
 use wraith_proto::crypto::{BadTag, CryptoProvider, KeyMaterial, PacketKey, RustCrypto, Suite, TAG_LEN};
+use wraith_proto::sealed::{Letter, Mailbox, MessageId};
 
 const SUITES: [Suite; 2] = [Suite::XChaCha20Poly1305, Suite::Aes256Gcm];
 
@@ -229,5 +231,27 @@ proptest! {
         // Half of all bytes are on the twist, and some are no canonical encoding.
         prop_assert_eq!(ours.agree(&anything), RustCrypto.x25519(&a, &anything));
         prop_assert_eq!(Accel.x25519(&a, &anything), RustCrypto.x25519(&a, &anything));
+    }
+}
+
+#[test]
+fn sealed_messages_are_the_same_and_open_with_either() {
+    let providers: [&'static dyn CryptoProvider; 2] = [&Accel, &RustCrypto];
+    let mailbox = |seed, crypto| Mailbox::new(Identity::from_seed([seed; 32]), crypto, 1);
+    for len in [0, 11, 65_536, 100_000] {
+        let body = text(7, len);
+        let [one, other] = providers.map(|crypto| {
+            let to = Identity::from_seed([2; 32]).peer_id();
+            let letter = Letter { to, id: MessageId([7; 16]), time: 1, sign: true };
+            let mut message = Vec::new();
+            mailbox(1, crypto).seal(&letter, &[3; 32], &body, &mut message).unwrap();
+            message
+        });
+        assert!(one == other, "{len}");
+        for crypto in providers {
+            let mut opened = Vec::new();
+            assert!(mailbox(2, crypto).open(&one, &mut opened).unwrap().signed);
+            assert!(opened == body, "{len}");
+        }
     }
 }

@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut tables = vec![
         published::crypto(&results),
         published::transport(&results),
+        published::sealed(&results),
         tables::seam(&results),
         tables::handshake(&results),
         tables::level0(&results),

@@ -78,6 +78,23 @@ pub(crate) fn transport(results: &Results) -> Table {
     table
 }
 
+/// The figure of sealed messages.
+pub(crate) fn sealed(results: &Results) -> Table {
+    let (provider, _) = default_provider();
+    let mut table = Table::new("Seal and open 11 bytes (TSP SDK)", &COLUMNS);
+    for (name, published, benchmark) in [
+        ("peers that meet for the first time", "2,844 pairs/s, signed", "pair_11_fresh"),
+        ("… signed", "2,844 pairs/s, signed", "pair_11_fresh_signed"),
+        ("peers that are remembered", "–", "pair_11_warm"),
+        ("… signed", "–", "pair_11_warm_signed"),
+    ] {
+        let benchmark = format!("level0/sealed/{provider}/{benchmark}");
+        let rate = results.get(&benchmark).map(|nanos| format!("{} pairs/s", digits(1e9 / nanos)));
+        push(&mut table, (name, published, "yes", &benchmark), rate.unwrap_or_else(missing));
+    }
+    table
+}
+
 fn push(table: &mut Table, (name, published, possible, benchmark): Row<'_>, here: String) {
     table.row(name, [published.to_owned(), possible.to_owned(), here, format!("`{benchmark}`")]);
 }
