@@ -168,11 +168,22 @@ class Impostors(unittest.TestCase):
             {parameters.FIRST_VERSION: wire.u32(2)},
             {parameters.MAX_DATAGRAM: wire.varint(1199)},
             {parameters.PEER: Identity(bytes(32)).peer_id},
-            {parameters.REFUSAL: wire.varint(1 << 32)},
         ]:
             dialled, responder = fresh(suites=(1, 2))
             dialled.receive(responder.answer(dialled.outgoing[0], changes), 0.1)
             self.assertEqual((dialled.impostors, dialled.finish), (1, None), changes)
+
+    def test_codes_of_refusals_have_32_bits(self):
+        left_out = (parameters.SUITE, parameters.PROTOCOL)
+        for code, impostors in ((1 << 32, 1), ((1 << 32) - 1, 0)):
+            dialled, responder = fresh()
+            answer = responder.answer(dialled.outgoing[0], {parameters.REFUSAL: wire.varint(code)}, left_out)
+            if not impostors:
+                with self.assertRaises(dial.Refused):
+                    dialled.receive(answer, 0.1)
+            else:
+                dialled.receive(answer, 0.1)
+            self.assertEqual(dialled.impostors, impostors)
 
     def test_a_refusal_of_another_peer_does_not_end_the_dial(self):
         dialled, _ = fresh()

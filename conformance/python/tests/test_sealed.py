@@ -71,6 +71,15 @@ class Datagrams(unittest.TestCase):
             with self.assertRaises(Malformed):
                 sealed.open_datagram(BOB, b"\x61" + message)
 
+    def test_a_signature_of_another_or_of_another_body_is_refused(self):
+        for who, text in ((EVE, None), (ALICE, b"of something else")):
+            liar = Identity(ALICE.seed)
+            liar.sign = lambda signed, who=who, text=text: who.sign(text or signed)
+            with self.assertRaises(sealed.Forged):
+                sealed.open_datagram(BOB, sealed.seal_datagram(liar, BOB.peer_id, b"hello", sign=True))
+            message = b"".join(sealed.seal_message(liar, BOB.peer_id, io.BytesIO(bytes(70_000)), sign=True))
+            self.assertEqual(opened(message), (bytes(65_536), False))
+
     def test_nobody_seals_to_what_is_no_peer_id(self):
         with self.assertRaises(BadPeerId):
             sealed.seal_datagram(ALICE, bytes(32), b"")

@@ -69,6 +69,13 @@ class Data(unittest.TestCase):
         with self.assertRaises(ValueError):
             pair.a.open(unidirectional=True)
 
+    def test_more_streams_than_there_are_numbers_means_as_many_as_there_are(self):
+        pair = Pair(peer={parameters.STREAMS_UNI: 1 << 40})
+        self.assertEqual(pair.a.streams.limit[2], 1 << 30)
+        frames = [frame("MAX_STREAMS_BI", count=(1 << 62) - 1), frame("MAX_STREAMS_UNI", count=3)]
+        pair.a.receive(say(pair.b, frames), 0.0)
+        self.assertEqual(pair.a.streams.limit, {0: 1 << 30, 2: 1 << 30})
+
     def test_a_stream_that_is_not_wanted_is_reset_with_the_same_code(self):
         pair = Pair()
         stream = pair.a.open(unidirectional=True)

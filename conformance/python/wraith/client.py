@@ -23,7 +23,7 @@ class TimedOut(Exception):
 class Client:
     """Dials on construction; `close` ends the session and the socket."""
 
-    def __init__(self, who, peer, address, protocols, suites=BOTH_SUITES, transport=None):
+    def __init__(self, who, peer, address, protocols, suites=BOTH_SUITES, transport=None, seconds=HANDSHAKE_SECONDS):
         self.address = address
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
@@ -33,7 +33,7 @@ class Client:
         self.dial = Dial(who, peer, list(protocols), list(suites), time.monotonic(), transport)
         self.session = None
         try:
-            self.wait(lambda: self.session, HANDSHAKE_SECONDS)
+            self.wait(lambda: self.session, seconds)
         except BaseException:
             self._release()
             raise
