@@ -10,7 +10,7 @@ use wraith_proto::Identity;
 use wraith_proto::crypto::RustCrypto;
 use wraith_proto::sealed::{DATAGRAM_OVERHEAD, Letter, Mailbox, MessageId, SIGNATURE_LEN};
 
-use crate::support::Folder;
+use crate::support::{Folder, program};
 use crate::{CLIENT, python};
 
 const SEED: [u8; 32] = [0xa1; 32];
@@ -21,34 +21,47 @@ const TIME: u64 = 1_764_547_200_000;
 struct Other {
     python: std::ffi::OsString,
     identity: PathBuf,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Other {
     fn new(name: &str) -> Option<Self> {
         let python = python()?;
         let folder = Folder::new(name);
-        let path = folder.path("identity");
-        let seed = "b2".repeat(32);
-        let peer = Identity::from_seed(PYTHON_SEED).peer_id();
-        fs::write(&path, format!("wraith-identity-1 {seed} {peer}\n")).unwrap();
-        Some(Self { python, identity: path, _folder: folder })
+        let identity = identity_file(&folder, PYTHON_SEED);
+        Some(Self { python, identity, folder })
     }
 
     /// Runs `seal.py` with this input.
     fn run(&self, args: &[&str], input: &[u8]) -> Output {
         let mut command = Command::new(&self.python);
         command.arg("-B").arg(format!("{CLIENT}/seal.py")).args(args).arg("--identity").arg(&self.identity);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        let input = input.to_vec();
-        // It may stop reading what is no message.
-        let writer = thread::spawn(move || drop(stdin.write_all(&input)));
-        let output = child.wait_with_output().unwrap();
-        writer.join().unwrap();
-        output
+        fed(&mut command, input)
     }
+}
+
+/// An identity file.
+fn identity_file(folder: &Folder, seed: [u8; 32]) -> PathBuf {
+    let path = folder.path(&format!("identity-{}", seed[0]));
+    let secret = format!("{:02x}", seed[0]).repeat(32);
+    let peer = Identity::from_seed(seed).peer_id();
+    fs::write(&path, format!("wraith-identity-1 {secret} {peer}\n")).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    path
+}
+
+/// Runs a program with this input.
+fn fed(command: &mut Command, input: &[u8]) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // It may stop reading what is no message.
+    let writer = thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
 }
 
 fn mailbox() -> Mailbox {
@@ -126,4 +139,20 @@ fn the_core_opens_what_python_sealed() {
         assert!(envelope.time > TIME, "{}", envelope.time);
         assert_eq!(opened, body);
     }
+}
+
+#[test]
+fn python_and_the_tool_open_what_the_other_sealed() {
+    let Some(other) = Other::new("python-tool") else { return };
+    let mine = identity_file(&other.folder, SEED);
+    let tool = |args: &[&str], input: &[u8]| fed(program(args).arg("--identity").arg(&mine), input);
+    let [me, python] = [SEED, PYTHON_SEED].map(|seed| Identity::from_seed(seed).peer_id().to_string());
+    let body = body(100_000);
+    let sealed = tool(&["seal", "--to", &python, "--sign"], &body);
+    let opened = other.run(&["open"], &sealed.stdout);
+    assert!(opened.status.success() && opened.stdout == body, "{}", String::from_utf8_lossy(&opened.stderr));
+    assert!(opened.stderr.starts_with(me.as_bytes()));
+    let sealed = other.run(&["seal", "--to", &me, "--sign"], &body);
+    let opened = tool(&["open", "--from", &python], &sealed.stdout);
+    assert!(opened.status.success() && opened.stdout == body, "{}", String::from_utf8_lossy(&opened.stderr));
 }
