@@ -22,12 +22,12 @@ class Lossy(Client):
         self.draws, self.kinds = random.Random(11), set()
         super().__init__(*arguments, **options)
 
-    def _put(self, data):
+    def _put(self, data, address=None):
         kind = data[0] if data[0] & 0x80 else None
         first = kind is not None and kind not in self.kinds
         self.kinds.add(kind)
         if not first and self.draws.random() > 0.1:
-            super()._put(data)
+            super()._put(data, address)
 
 
 class Live(unittest.TestCase):
@@ -86,6 +86,23 @@ class Sessions(Live):
         client.session.write(stream, random.randbytes(300_000), fin=True)
         self.assertEqual(client.next("delivered", 15), (stream,))
         self.assertEqual(counts(client, 0)[0], 300_000)
+
+    def test_a_client_that_moves_is_asked_at_its_new_address_and_followed(self):
+        client = self.dial()
+        self.echo(client, b"here")
+        for _ in range(2):
+            asked = []
+            client.session.handlers["PATH_CHALLENGE"] = lambda item, now, asked=asked: (
+                asked.append(item["data"]),
+                client.session._on_challenge(item, now),
+            )
+            client.move()
+            client.session.send_datagram(b"elsewhere")
+            # What is sent before the address is proven goes to the former one, and is lost.
+            client.wait(lambda asked=asked: asked, 5)
+            client.rest(time.monotonic() + 0.3)
+            client.session.events.clear()
+            self.echo(client, b"there")
 
 
 class Benchmarks(Live):

@@ -109,6 +109,25 @@ class Data(unittest.TestCase):
         self.assertEqual(list(pair.b.events), [("datagram", b"good")])
 
 
+class Paths(unittest.TestCase):
+    def test_a_challenge_is_answered_alone_to_where_it_came_from_and_in_its_size(self):
+        pair = Pair()
+        challenge = frame("PATH_CHALLENGE", data=b"unguess.")
+        large = [challenge] + [frame("PADDING")] * (1200 - packet.OVERHEAD - 9)
+        for frames, size in (([challenge], packet.OVERHEAD + 9), (large, 1200)):
+            asked = say(pair.a, frames)
+            self.assertEqual(len(asked), size)
+            self.assertTrue(pair.b.receive(asked, 0.0, source="elsewhere"))
+            ((answer, where),) = pair.b.path_answers()
+            self.assertEqual((len(answer), where), (size, "elsewhere"))
+            self.assertEqual(pair.b.path_answers(), [])
+            heard = []
+            pair.a.handlers["PATH_RESPONSE"] = lambda item, _, heard=heard: heard.append(item["data"])
+            self.assertTrue(pair.a.receive(answer, 0.0))
+            self.assertEqual(heard, [b"unguess."])
+        self.assertEqual(pair.b.recovery.flight, {})
+
+
 class Ids(unittest.TestCase):
     def test_an_id_that_was_retired_is_replaced(self):
         pair = Pair()

@@ -212,6 +212,6 @@ class Copies(unittest.TestCase):
 def _field(key, value):
     if key == "ranges":
         return [(int(low), int(high)) for low, high in value]
-    if key in ("id", "piece", "body"):
+    if key in ("id", "piece", "body", "data"):
         return bytes.fromhex(value)
     return int(value)

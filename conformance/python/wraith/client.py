@@ -25,11 +25,9 @@ class Client:
 
     def __init__(self, who, peer, address, protocols, suites=BOTH_SUITES, transport=None, seconds=HANDSHAKE_SECONDS):
         self.address = address
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self.socket = socket.socket(family, socket.SOCK_DGRAM)
-        self.socket.setblocking(False)
+        self.family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.selector = selectors.DefaultSelector()
-        self.selector.register(self.socket, selectors.EVENT_READ)
+        self.socket = self._bind()
         self.dial = Dial(who, peer, list(protocols), list(suites), time.monotonic(), transport)
         self.session = None
         try:
@@ -85,11 +83,23 @@ class Client:
             self.turn(until)
         self._release()
 
+    def move(self):
+        """Goes on from another port, like behind a NAT that has forgotten the session."""
+        self.selector.unregister(self.socket)
+        self.socket.close()
+        self.socket = self._bind()
+
+    def _bind(self):
+        bound = socket.socket(self.family, socket.SOCK_DGRAM)
+        bound.setblocking(False)
+        self.selector.register(bound, selectors.EVENT_READ)
+        return bound
+
     def _receive(self):
         for _ in range(256):
             try:
                 # From whatever address: what is authentic tells (PROTO §4.11).
-                data, _ = self.socket.recvfrom(LARGEST_DATAGRAM)
+                data, source = self.socket.recvfrom(LARGEST_DATAGRAM)
             except BlockingIOError:
                 return
             now = time.monotonic()
@@ -97,7 +107,7 @@ class Client:
                 self.dial.receive(data, now)
                 if self.dial.outcome and not self.session:
                     self.session = Session(self.dial.outcome, now, rng=random.SystemRandom())
-            elif self.session and self.session.receive(data, now):
+            elif self.session and self.session.receive(data, now, source):
                 self.dial.confirm()
 
     def _send(self):
@@ -108,6 +118,8 @@ class Client:
         if self.session:
             for datagram in self.session.outgoing(now):
                 self._put(datagram)
+            for datagram, source in self.session.path_answers():
+                self._put(datagram, source)
 
     def _behind(self, datagram, now):
         """A packet that follows FINISH in its datagram (PROTO §4.18)."""
@@ -115,10 +127,10 @@ class Client:
             return b""
         return b"".join(self.session.outgoing(now, MIN_SIZE - len(datagram)))
 
-    def _put(self, datagram):
+    def _put(self, datagram, address=None):
         # What a full socket does not take is lost, as on the way.
         with contextlib.suppress(BlockingIOError):
-            self.socket.sendto(datagram, self.address)
+            self.socket.sendto(datagram, address or self.address)
 
     def _release(self):
         self.selector.close()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from .packet import split
 from .wire import MAX_VARINT, Malformed, Reader, u16, varint
 
-# Types and fields of all frames that are a plain list of fields. `small` is a varint below 2^32.
+# Types and fields of all frames that are a plain list of fields. `small` is a varint below 2^32, `id` 8 bytes.
 LAYOUT = {
     0x00: ("PADDING", ()),
     0x01: ("PING", ()),
@@ -25,6 +25,8 @@ LAYOUT = {
     0x12: ("NEW_CONNECTION_ID", (("sequence", "varint"), ("retire_prior_to", "varint"), ("id", "id"))),
     0x13: ("RETIRE_CONNECTION_ID", (("sequence", "varint"),)),
     0x14: ("AUTHORIZED", ()),
+    0x16: ("PATH_CHALLENGE", (("data", "id"),)),
+    0x17: ("PATH_RESPONSE", (("data", "id"),)),
 }
 ACK, ACK_ECN, KEY_SHARE = 0x02, 0x03, 0x15
 TYPES = {name: kind for kind, (name, _) in LAYOUT.items()}
@@ -50,7 +52,7 @@ class Frame:
         return self.name not in SILENT
 
 
-def frame(name, data=b"", **fields):
+def frame(name, data=b"", /, **fields):
     if name in ("DATAGRAM", "STREAM", "STREAM_FIN"):
         fields["length"] = len(data)
     return Frame(name, fields, data)

@@ -8,6 +8,8 @@ from nacl import bindings, exceptions
 from .keys import AES_256_GCM
 from .wire import Malformed, Reader, u16, u32, u64
 
+# What every path carries (PROTO §2.1).
+MIN_DATAGRAM = 1200
 HEADER = 13
 TAG = 16
 SAMPLE = 16

@@ -41,8 +41,10 @@ class Session:
         self.ids = Ids(outcome.own_id, outcome.peer_id)
         self.epochs = Epochs(outcome.root, outcome.suite, initiator, now)
         self.recovery = Recovery(min(outcome.peer[parameters.MAX_ACK_DELAY], 1 << 14) / 1000)
-        self.max_datagram = min(1200, outcome.peer[parameters.MAX_DATAGRAM])
+        self.max_datagram = min(packet.MIN_DATAGRAM, outcome.peer[parameters.MAX_DATAGRAM])
         self.events, self.control, self.datagrams = deque(), deque(), deque()
+        # Challenges, the sizes of their datagrams, and where they came from.
+        self.challenges, self.source, self.arrived_size = deque(), None, 0
         self.streams = Streams(outcome, initiator, self.events, self.control)
         # An initiator that was told to wait says nothing of the application before AUTHORIZED (PROTO §6.7).
         self.waits = outcome.waits and initiator
@@ -53,7 +55,7 @@ class Session:
         self.closing, self.echoes = None, None
         self.closed_at = None
         self.heard_at = now
-        # PING, PADDING and extensions say nothing that is not said by their packet.
+        # PING, PADDING, extensions and an answer to no challenge say nothing that is not said by their packet.
         self.handlers = {
             "DATAGRAM": self._on_datagram,
             "ACK": self._on_ack,
@@ -63,6 +65,7 @@ class Session:
             "MAX_STREAMS_BI": self._on_limit,
             "MAX_STREAMS_UNI": self._on_limit,
             "KEY_SHARE": self._on_share,
+            "PATH_CHALLENGE": self._on_challenge,
             "AUTHORIZED": self._on_authorized,
             "NEW_CONNECTION_ID": self._on_id,
             "RETIRE_CONNECTION_ID": self._on_id,
@@ -98,8 +101,9 @@ class Session:
 
     # What arrives.
 
-    def receive(self, datagram, now):
-        """Returns whether a packet of the peer opened."""
+    def receive(self, datagram, now, source=None):
+        """Returns whether a packet of the peer opened; `source` is the address that it came from."""
+        self.source, self.arrived_size = source, len(datagram)
         opened = self._open(datagram, now)
         if opened is None:
             return False
@@ -163,6 +167,18 @@ class Session:
                 break
         return out
 
+    def path_answers(self):
+        """Answers to challenges, each with the address that it has to go to (PROTO §13.2)."""
+        answers = []
+        while self.challenges and not self.closing:
+            data, size, source = self.challenges.popleft()
+            frames = [frame("PATH_RESPONSE", data=data)]
+            padding = packet.MIN_DATAGRAM - packet.OVERHEAD - len(encode(frames[0]))
+            if size >= packet.MIN_DATAGRAM:
+                frames += [frame("PADDING")] * padding
+            answers.append((self._sealed(frames, self.recovery.number(False)), source))
+        return answers
+
     def _has_frames(self):
         if self.closing:
             return bool(self.control)
@@ -176,10 +192,13 @@ class Session:
         if self.epochs.packets >= EPOCH_PACKETS - LEFT_FOR_CLOSE and self.outcome.suite == 2 and not self.closing:
             self._close(frame("CLOSE", code=EXHAUSTED), now)
             frames = [self.control.popleft()]
+        if any(item.asks for item in frames):
+            self.recovery.on_sent(Sent(number, now, self.epochs.sending, frames))
+        return self._sealed(frames, number)
+
+    def _sealed(self, frames, number):
         epoch = self.epochs.sending
         self.epochs.on_sent()
-        if any(item.asks for item in frames):
-            self.recovery.on_sent(Sent(number, now, epoch, frames))
         data = b"".join(item.data for item in frames)
         body = packet.join(data, b"".join(map(encode, frames)))
         first = packet.FORM | self.rng.getrandbits(1) << 4 | epoch % 4
@@ -247,6 +266,9 @@ class Session:
 
     def _on_closed(self, item, now):
         self._end(item.name, item["code"], now)
+
+    def _on_challenge(self, item, _):
+        self.challenges.append((item["data"], self.arrived_size, self.source))
 
     def _on_limit(self, item, _):
         self.streams.on_limit(item)

@@ -75,12 +75,12 @@ fn the_python_client_keeps_the_vectors() {
 
 #[test]
 fn the_python_client_talks_to_itself() {
-    python_tests(&["tests.test_session"], 30);
+    python_tests(&["tests.test_session"], 31);
 }
 
 #[test]
 fn the_python_client_talks_to_listen() {
-    python_tests(&["tests.test_listen"], 13);
+    python_tests(&["tests.test_listen"], 14);
 }
 
 /// As what dials, it keeps the clauses of the protocol one by one. Cases that dial over and over, with bad parameters and
