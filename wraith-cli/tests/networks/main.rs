@@ -5,6 +5,7 @@
 
 mod changes;
 mod host;
+mod nat;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need only a part")]
 mod support;

@@ -1,5 +1,6 @@
 //! A sender, a router and a receiver, and a file between them.
 
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, io};
@@ -78,14 +79,15 @@ impl Network {
         len: usize,
         limit: Duration,
         change: impl FnOnce(&Self, &Transfer),
-    ) {
+    ) -> Arrived {
         let bytes = content(len);
         let scene = Scene::new(name, &bytes);
         let mut command = program(["send", "--json", "-q", "--driver", "mio"]);
         command.arg(&scene.source);
         let sender = self.sender.start(command);
         let ticket = sender.event("ticket")["ticket"].as_str().unwrap().to_owned();
-        let receiver = self.receiver.start(scene.receive(&ticket, &["--driver", "mio"]));
+        let command = scene.receive(&ticket, &["--driver", "mio"]);
+        let receiver = self.receiver.start(program(command.get_args().filter(|arg| *arg != "-q")));
         wait_for_some(&receiver);
         let transfer = Transfer { sender, receiver };
         let began = Instant::now();
@@ -99,7 +101,17 @@ impl Network {
         assert_eq!(confirmed["hash"], hash.as_str());
         assert!(took < limit, "{took:?}");
         println!("{name}: {len} bytes, the rest in {took:?}");
+        let from = confirmed["address"].as_str().unwrap().parse().unwrap();
+        Arrived { from, searches: end.stderr.matches("looking for it").count() }
     }
+}
+
+/// What a transfer was like in the end.
+pub(crate) struct Arrived {
+    /// Where the sender saw its receiver last.
+    pub(crate) from: SocketAddr,
+    /// How often the receiver gave its session up and looked for the sender.
+    pub(crate) searches: usize,
 }
 
 /// A transfer in its middle.
