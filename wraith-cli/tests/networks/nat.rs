@@ -61,7 +61,7 @@ fn flows(network: &Network) -> Vec<(String, u32)> {
     flows.map(|line| (last(line, "dst="), last(line, "dport=").parse().unwrap())).collect()
 }
 
-/// The port is another each time, although the receiver knows nothing of it.
+/// `PROTO §13.1`: the port is another each time, although the receiver knows nothing of it.
 #[test]
 fn a_session_outlives_a_router_that_gives_it_another_port() {
     let Some(network) = Network::new() else { return };
@@ -81,6 +81,7 @@ fn a_session_outlives_a_router_that_gives_it_another_port() {
     assert!(flows.iter().any(is_last), "{flows:?}");
 }
 
+/// `PROTO §13.1`
 #[test]
 fn a_session_outlives_a_router_that_gets_another_address() {
     let Some(network) = Network::new() else { return };
