@@ -12,6 +12,7 @@ use crate::failure::Failure;
 
 /// How to speak.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "options of the command line, apart from each other")]
 pub(crate) struct Output {
     /// One JSON object a line on stdout instead of text.
     pub(crate) json: bool,

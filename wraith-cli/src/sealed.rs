@@ -72,8 +72,7 @@ fn seal_all(mailbox: &mut Mailbox, letter: &Letter) -> Result<u64> {
     let mut len = fill(&mut stdin, &mut body)?;
     let mut head = [0; HEAD_LEN];
     let randomness = identity::random_seed()?;
-    let mut stream =
-        mailbox.begin(letter, &randomness, &body[..len], &mut head).map_err(|error| unsealed(&error))?;
+    let mut stream = mailbox.begin(letter, &randomness, &body[..len], &mut head).map_err(unsealed)?;
     let mut bytes = len as u64;
     write(&mut stdout, &head)?;
     while len == SEGMENT_LEN {
@@ -81,13 +80,13 @@ fn seal_all(mailbox: &mut Mailbox, letter: &Letter) -> Result<u64> {
         if next_len == 0 {
             break;
         }
-        let sealed = stream.segment(&body, &mut out).map_err(|error| unsealed(&error))?;
+        let sealed = stream.segment(&body, &mut out).map_err(unsealed)?;
         write(&mut stdout, &out[..sealed])?;
         std::mem::swap(&mut body, &mut next);
         len = next_len;
         bytes += len as u64;
     }
-    let sealed = stream.last(&body[..len], &mut out).map_err(|error| unsealed(&error))?;
+    let sealed = stream.last(&body[..len], &mut out).map_err(unsealed)?;
     write(&mut stdout, &out[..sealed])?;
     Ok(bytes)
 }
@@ -172,7 +171,7 @@ fn write(to: &mut impl Write, bytes: &[u8]) -> Result<()> {
     written.map_err(|error| failed(format!("cannot write to stdout: {error}; check where it leads")))
 }
 
-fn unsealed(error: &SealError) -> Failure {
+fn unsealed(error: SealError) -> Failure {
     failed(format!("cannot seal: {error}; check the peer id with the recipient"))
 }
 
