@@ -92,13 +92,13 @@ fn runner_with<D: Driver>(driver: D, number: u8, sends: bool, transport: Transpo
 }
 
 /// A sender that dials a receiver.
-fn pair(options: &MemoryOptions) -> [Runner<MemoryDriver, Transfer>; 2] {
+fn pair(options: &MemoryOptions) -> (Runner<MemoryDriver, Transfer>, Runner<MemoryDriver, Transfer>) {
     let (left, right) = MemoryDriver::pair(options);
     let peer = Peer { addr: right.local_addr(), id: Some(Identity::from_seed([2; 32]).peer_id()) };
     let now = left.now();
     let mut left = runner(left, 1, true);
     left.endpoint_mut().connect(now, peer, Via(0)).unwrap();
-    [left, runner(right, 2, false)]
+    (left, runner(right, 2, false))
 }
 
 fn assert_transferred(sender: &Transfer, receiver: &Transfer) {
@@ -116,7 +116,7 @@ fn assert_transferred(sender: &Transfer, receiver: &Transfer) {
 fn run_in_lock_step(options: &MemoryOptions) -> (Duration, [usize; 2]) {
     let start = Instant::from_nanos(1_000_000_000);
     let clock = ManualClock::new(start);
-    let [mut left, mut right] = pair(&MemoryOptions { clock: Some(clock.clone()), ..options.clone() });
+    let (mut left, mut right) = pair(&MemoryOptions { clock: Some(clock.clone()), ..options.clone() });
     while !(left.is_stopped() && right.is_stopped()) {
         let turns = [left.step().unwrap(), right.step().unwrap()];
         let next = turns.into_iter().flatten().min().expect("somebody waits for something");
@@ -142,7 +142,7 @@ fn a_queue_of_one_slot_each_way_is_slow_but_enough() {
 
 #[test]
 fn two_runners_on_two_threads_run_until_their_applications_stop() {
-    let [mut left, mut right] = pair(&MemoryOptions::default());
+    let (mut left, mut right) = pair(&MemoryOptions::default());
     let receiver = thread::spawn(move || {
         right.run().unwrap();
         right.into_parts().2
