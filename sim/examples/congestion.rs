@@ -22,7 +22,7 @@ fn cells() -> Vec<Cell> {
                     add("bbr", loss);
                 }
                 for pair in ["cubic+cubic", "bbr+bbr", "cubic+bbr"] {
-                    // A gigabit for a minute and more is 10 million packets.
+                    // A gigabit for two minutes and more is 10 million packets.
                     if rate < 1_000 || rtt == 20 {
                         add(pair, 0);
                     }

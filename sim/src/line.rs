@@ -36,12 +36,12 @@ impl Line {
     /// Lets one flow for each of `flows` send without end, and measures once they had time to settle.
     ///
     /// A single flow has 5 s and 20 round trips, then 10 s and 20 round trips are measured. Several begin two seconds
-    /// apart, and have a minute and 200 round trips.
+    /// apart, have a minute and 200 round trips, and are measured for a minute: from one probe to the next shares
+    /// change.
     ///
     /// # Panics
     /// If a flow does not connect within 30 seconds.
     pub fn run(&self, flows: &[Congestion]) -> Usage {
-        let measure = Duration::from_secs(10) + 20 * self.rtt;
         let mut race = Race::new(self, flows.len());
         let mut sessions = Vec::new();
         for (number, &congestion) in (1..).zip(flows) {
@@ -51,10 +51,11 @@ impl Line {
             let sender = race.add(self, number, congestion);
             sessions.push((sender, race.start(sender)));
         }
-        race.network.run_for(match flows {
-            [_] => Duration::from_secs(5) + 20 * self.rtt,
-            _ => Duration::from_mins(1) + 200 * self.rtt,
-        });
+        let (settle, measure) = match flows {
+            [_] => (Duration::from_secs(5) + 20 * self.rtt, Duration::from_secs(10) + 20 * self.rtt),
+            _ => (Duration::from_mins(1) + 200 * self.rtt, Duration::from_mins(1)),
+        };
+        race.network.run_for(settle);
         let before = race.received(&sessions);
         let mut queueing = Duration::ZERO;
         for _ in 0..SAMPLES {

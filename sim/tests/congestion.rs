@@ -11,13 +11,20 @@ const TABLE: &str = include_str!("../../docs/congestion.csv");
 const TOLERANCE: f64 = 3.0;
 
 /// Cells that are computed each time: loss, shallow and deep buffers, and flows beside each other.
-const SHORT: [&str; 7] = [
+const SHORT: [&str; 14] = [
     "bbr,10,20,200,0,",
     "bbr,10,20,20,0,",
+    "bbr,100,100,20,0,",
+    "bbr,100,100,200,0,",
+    "bbr,100,100,20,10000,",
     "bbr,100,100,200,10000,",
     "cubic,10,100,200,10000,",
     "cubic,10,20,200,0,",
     "bbr+bbr,10,20,200,0,",
+    "bbr+bbr,10,100,20,0,",
+    "bbr+bbr,10,300,20,0,",
+    "bbr+bbr,10,300,200,0,",
+    "bbr+bbr,100,20,20,0,",
     "cubic+bbr,10,20,200,0,",
 ];
 
@@ -53,21 +60,24 @@ fn the_table_holds_what_the_simulator_says_now() {
 }
 
 #[test]
-fn two_flows_of_the_default_share_lines_of_up_to_100_ms() {
-    for rate in [10, 100] {
-        for (rtt, buffer) in [(20, 20), (20, 200), (100, 20), (100, 200)] {
-            let shares = shares(&format!("bbr+bbr,{rate},{rtt},{buffer},0,"));
-            let smaller = shares[0].min(shares[1]) / (shares[0] + shares[1]);
-            assert!(smaller >= 0.39, "{shares:?} at {rate} Mbit/s, {rtt} ms, {buffer} % buffer");
-        }
+fn two_flows_of_the_default_share_within_60_to_40_on_all_lines_but_one() {
+    // Of few packets, which a cycle of several long rounds and a queue that stays make slow to converge.
+    const SLOW: &str = "bbr+bbr,10,300,200,0,";
+    let mut rows = 0;
+    for row in TABLE.lines().filter(|row| row.starts_with("bbr+bbr,")) {
+        let shares = shares(row);
+        let smaller = shares[0].min(shares[1]) / (shares[0] + shares[1]);
+        assert!(smaller >= if row.starts_with(SLOW) { 0.37 } else { 0.4 }, "{row}");
+        rows += 1;
     }
+    assert!(rows >= 16, "lines of 1 to 300 ms, shallow and deep: {rows}");
 }
 
 #[test]
 fn the_default_fills_a_line_of_100_mbit_with_and_without_loss() {
     assert_eq!(Transport::default().congestion, Congestion::Bbr);
     for buffer in [20, 200] {
-        for (loss, least) in [(0, if buffer == 200 { 95.0 } else { 85.0 }), (10_000, 80.0)] {
+        for (loss, least) in [(0, 95.0), (10_000, 80.0)] {
             let share = shares(&format!("bbr,100,100,{buffer},{loss},"))[0];
             assert!(share >= least, "{share} % at {loss} of a million, {buffer} % buffer");
         }

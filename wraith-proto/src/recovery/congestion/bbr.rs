@@ -119,8 +119,8 @@ pub(crate) struct Bbr {
     excess: [u32; 2],
     excess_since: u8,
 
-    /// Round in which Drain began.
-    drain_round: u8,
+    /// Round in which Drain began; in Down and Cruise, rounds that a due probe was put off by.
+    phase_rounds: u8,
     /// When Down began.
     cycle_at: Instant,
     /// Milliseconds from there until the next probe.
@@ -184,7 +184,7 @@ impl Bbr {
             burst_bytes: 0,
             excess: [0; 2],
             excess_since: 0,
-            drain_round: 0,
+            phase_rounds: 0,
             cycle_at: Instant::MIN,
             probe_wait: 0,
             rounds_since_probe: 0,
@@ -214,11 +214,11 @@ impl Bbr {
         self.update_aggregation(now, sample);
         self.check_full(sample);
         if self.phase == Phase::Startup && self.full_ever {
-            self.drain_round = self.rounds;
+            self.phase_rounds = self.rounds;
             self.phase = Phase::Drain;
         }
         let drained =
-            self.in_flight <= self.target(100) || self.rounds.wrapping_sub(self.drain_round) > DRAIN_ROUNDS;
+            self.in_flight <= self.target(100) || self.rounds.wrapping_sub(self.phase_rounds) > DRAIN_ROUNDS;
         if self.phase == Phase::Drain && drained {
             self.start_down(now);
         }

@@ -21,8 +21,17 @@ const PROBE_RTT_INTERVAL: u64 = 5_000_000_000;
 /// A round trip that is longer by less than this part of it is as short: it shows that the minimum still holds, and
 /// saves a probe that would empty the line. The draft leaves that to chance, which never gives the very same time twice.
 const AS_SHORT: u64 = 32;
-/// Milliseconds from one probe for bandwidth to the next, and what is drawn on top (§5.3.3.5.3).
+/// Milliseconds from one probe for bandwidth to the next, and the most that is drawn on top (§5.3.3.5.3).
 const PROBE_WAIT: u16 = 2_000;
+const PROBE_SPREAD: u64 = 1_000;
+/// So many round trips are drawn from where they are longer: a probe takes several, and flows whose probes overlap
+/// learn nothing of each other. The draft draws a second everywhere.
+const SPREAD_ROUNDS: u64 = 8;
+/// No more than this is drawn.
+const LONGEST_SPREAD: u64 = 10_000;
+/// Rounds that a probe is put off by at most, while a queue says that another flow may be probing. The draft puts off
+/// none.
+const ROUNDS_PUT_OFF: u8 = 4;
 /// Rounds in which a Reno flow beside this one has to grow (§5.3.3.5.1).
 const MAX_RENO_ROUNDS: u64 = 63;
 /// Doublings of the growth per round.
@@ -53,7 +62,10 @@ impl Bbr {
         self.up_cost = u32::MAX;
         let drawn = self.draw();
         self.rounds_since_probe = (drawn & 1) as u8;
-        self.probe_wait = PROBE_WAIT + ((drawn >> 1) % 1_000) as u16;
+        let spread = SPREAD_ROUNDS.saturating_mul(self.min_rtt) / 1_000_000;
+        let spread = spread.clamp(PROBE_SPREAD, LONGEST_SPREAD) as u32;
+        self.probe_wait = PROBE_WAIT + ((drawn >> 1) % spread) as u16;
+        self.phase_rounds = 0;
         self.cycle_at = now;
         self.stopping = true;
         self.start_round();
@@ -81,9 +93,13 @@ impl Bbr {
         if !self.full_ever {
             return;
         }
-        self.adapt_long_term(sample);
+        // Asked before the bound grows, which it does with nearly each sample.
+        let bounded = self.is_window_full() && self.window >= self.bounds.long_in_flight;
+        self.adapt_long_term(sample, bounded);
+        let waits = matches!(self.phase, Phase::Down | Phase::Cruise);
+        let probes = waits && self.is_time_to_probe(now) && !self.puts_off();
         match self.phase {
-            Phase::Down | Phase::Cruise if self.is_time_to_probe(now) => self.start_refill(),
+            _ if probes => self.start_refill(),
             Phase::Down if self.in_flight <= self.with_headroom().min(self.target(100)) => {
                 self.phase = Phase::Cruise;
             }
@@ -92,7 +108,7 @@ impl Bbr {
                 self.start_up(sample.rate);
             }
             Phase::Up => {
-                if self.is_window_full() && self.window >= self.bounds.long_in_flight {
+                if bounded {
                     // The bound, not the path, keeps the rate from growing.
                     self.reset_full(sample.rate);
                 } else if self.full_now {
@@ -103,7 +119,7 @@ impl Bbr {
         }
     }
 
-    fn adapt_long_term(&mut self, sample: &Sample) {
+    fn adapt_long_term(&mut self, sample: &Sample, bounded: bool) {
         if self.round_start && self.stopping {
             (self.stopping, self.probing) = (false, false);
             let cycling = !matches!(self.phase, Phase::Startup | Phase::Drain | Phase::ProbeRtt);
@@ -117,7 +133,7 @@ impl Bbr {
             return;
         }
         self.bounds.long_in_flight = self.bounds.long_in_flight.max(sample.in_flight);
-        if self.phase == Phase::Up && self.is_window_full() && self.window >= self.bounds.long_in_flight {
+        if self.phase == Phase::Up && bounded {
             self.up_acked = self.up_acked.saturating_add(sample.acked as u32);
             self.bounds.long_in_flight += u64::from(self.up_acked / self.up_cost);
             self.up_acked %= self.up_cost;
@@ -134,6 +150,22 @@ impl Bbr {
         self.up_cost = u32::try_from(self.window / growth).unwrap_or(u32::MAX).max(1);
     }
 
+    /// Waits with a due probe while a queue is there, but not for long: it may be one that stays.
+    fn puts_off(&mut self) -> bool {
+        let puts_off = self.phase_rounds < ROUNDS_PUT_OFF && self.is_queue_there();
+        self.phase_rounds += u8::from(puts_off && self.round_start);
+        puts_off
+    }
+
+    /// Whether a probe for bandwidth is under way, or its samples still come, or it is due.
+    fn is_probing(&self) -> bool {
+        match self.phase {
+            Phase::Refill | Phase::Up => true,
+            Phase::Down | Phase::Cruise => self.stopping || self.phase_rounds > 0,
+            _ => self.stopping,
+        }
+    }
+
     fn is_window_full(&self) -> bool {
         self.filled[0] || self.filled[1]
     }
@@ -145,15 +177,20 @@ impl Bbr {
     }
 
     /// Keeps the shortest round trip; returns whether it is old enough to be measured anew (§5.3.4.3).
+    ///
+    /// That waits for a probe for bandwidth to end: on a long path it would else cut off each of them, and the maximum
+    /// of rates would never be renewed. A minimum stays until there is a new one.
     pub(super) fn update_min_rtt(&mut self, now: Instant, sample: &Sample) -> bool {
         let older = |at, time| nanos(now.saturating_since(at)) > time;
-        let due = self.probe_min != u64::MAX && older(self.probe_min_at, PROBE_RTT_INTERVAL);
+        let due =
+            self.probe_min != u64::MAX && !self.is_probing() && older(self.probe_min_at, PROBE_RTT_INTERVAL);
         if sample.rtt < self.probe_min || due {
             (self.probe_min, self.probe_min_at) = (sample.rtt, now);
         } else if sample.rtt - self.probe_min <= self.probe_min / AS_SHORT {
             self.probe_min_at = now;
         }
-        if self.probe_min < self.min_rtt || older(self.min_rtt_at, MIN_RTT_LIFE) {
+        let stays = due || self.phase == Phase::ProbeRtt || self.is_probing();
+        if self.probe_min < self.min_rtt || !stays && older(self.min_rtt_at, MIN_RTT_LIFE) {
             (self.min_rtt, self.min_rtt_at) = (self.probe_min, self.probe_min_at);
         }
         due

@@ -23,6 +23,28 @@ struct Packet {
     lost: bool,
 }
 
+/// An end that is not there for 50 to 500 µs of each one or two milliseconds, as within a machine.
+struct Absences {
+    leaves: Instant,
+    returns: Instant,
+    drawn: u64,
+}
+
+impl Absences {
+    const NONE_YET: Self = Self { leaves: Instant::MIN, returns: Instant::MIN, drawn: 0 };
+
+    /// When what falls to this time is done. Times ascend.
+    fn done(&mut self, at: Instant) -> Instant {
+        while self.returns <= at {
+            self.drawn = self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let bits = self.drawn >> 33;
+            self.leaves = self.returns.max(at).saturating_add(Duration::from_micros(500 + bits % 1_000));
+            self.returns = self.leaves.saturating_add(Duration::from_micros(50 + (bits >> 10) % 450));
+        }
+        if self.leaves <= at { self.returns } else { at }
+    }
+}
+
 /// A controller on a line that delivers packets at a rate, with a queue before it, and acknowledges each.
 struct Path {
     bbr: Bbr,
@@ -41,6 +63,10 @@ struct Path {
     /// The application offers so many packets.
     offered: u64,
     phases: Vec<(Phase, Instant)>,
+    round_trip: Duration,
+    receiver: Option<Absences>,
+    sender: Option<Absences>,
+    delivered: u64,
 }
 
 impl Path {
@@ -62,6 +88,10 @@ impl Path {
             lose_each: None,
             offered: u64::MAX,
             phases: Vec::new(),
+            round_trip: RTT,
+            receiver: None,
+            sender: None,
+            delivered: 0,
         }
     }
 
@@ -83,7 +113,10 @@ impl Path {
         if !lost {
             self.busy_until = self.busy_until.max(self.now).saturating_add(self.transmit_time());
         }
-        let arrives = self.busy_until.max(self.now).saturating_add(RTT);
+        let mut arrives = self.busy_until.max(self.now).saturating_add(self.round_trip);
+        if let Some(receiver) = &mut self.receiver {
+            arrives = receiver.done(arrives);
+        }
         self.in_flight += PACKET;
         let delivery = self.bbr.on_sent(self.now, MTU, self.number, self.in_flight);
         let (number, sent_at) = (self.number, self.now);
@@ -104,6 +137,7 @@ impl Path {
             self.lose(packet.number, packet.delivery);
             return;
         }
+        self.delivered += PACKET;
         let round_trip = self.now.saturating_since(packet.sent_at);
         self.rtt.sample(round_trip, Duration::ZERO, Duration::ZERO, true);
         let Packet { number, sent_at, delivery, .. } = packet;
@@ -120,7 +154,11 @@ impl Path {
     fn step(&mut self) {
         let admitted = self.offered > 0 && self.in_flight + PACKET <= self.bbr.window();
         let arrival = self.packets.front().map(|packet| packet.arrives);
-        let departure = admitted.then_some(self.next_send.max(self.now));
+        let mut leaves = self.next_send.max(self.now);
+        if let Some(sender) = &mut self.sender {
+            leaves = sender.done(leaves);
+        }
+        let departure = admitted.then_some(leaves);
         match (arrival, departure) {
             (Some(arrival), Some(departure)) if departure < arrival => {
                 self.now = departure;
@@ -169,6 +207,23 @@ impl Path {
         let [.., (_, start), (_, end)] = self.phases[..] else { panic!("{:?}", self.phases) };
         end.saturating_since(start)
     }
+}
+
+/// A line within a machine: 10 Gbit/s, 30 µs.
+fn within_a_machine() -> Path {
+    let mut path = Path::new();
+    (path.rate, path.queue, path.round_trip) = (1_250_000_000, 4 << 20, Duration::from_micros(30));
+    path.rtt = Rtt::new();
+    path.rtt.sample(path.round_trip, Duration::ZERO, Duration::ZERO, true);
+    path
+}
+
+/// What the second half of a second delivers, in percent of the line.
+fn share(path: &mut Path) -> u64 {
+    path.run_for(MS(500));
+    let before = path.delivered;
+    path.run_for(MS(500));
+    (path.delivered - before) * 100 / (path.rate / 2)
 }
 
 fn assert_near(value: u64, expected: u64, tolerance: u64) {
@@ -277,6 +332,53 @@ fn the_long_term_bound_rises_by_ever_larger_steps_while_a_probe_fills_it() {
 }
 
 #[test]
+fn a_probe_goes_on_while_only_the_long_term_bound_holds_it() {
+    let mut path = Path::cruising();
+    path.empty();
+    (path.bbr.bounds.long_in_flight, path.bbr.window) = (BDP / 4, BDP / 4);
+    path.offered = u64::MAX;
+    path.run_until(|path| path.bbr.phase == Phase::Up);
+    assert_near(path.bbr.bounds.long_in_flight, BDP / 4, 5);
+    path.run_until(|path| path.bbr.phase == Phase::Down);
+    assert!(path.bbr.bounds.long_in_flight >= BDP, "{}", path.bbr.bounds.long_in_flight);
+}
+
+#[test]
+fn a_due_probe_waits_while_a_queue_is_there_but_not_for_long() {
+    let mut path = Path::cruising();
+    path.bbr.probe_wait = 0;
+    path.bbr.min_rtt = nanos(MS(80));
+    path.run_for(MS(150));
+    let rounds = path.bbr.rounds;
+    path.run_until(|path| path.bbr.phase == Phase::Refill);
+    assert!((3..=5).contains(&path.bbr.rounds.wrapping_sub(rounds)), "{} rounds", path.bbr.rounds - rounds);
+    let mut path = Path::cruising();
+    path.bbr.probe_wait = 0;
+    path.run_for(MS(150));
+    assert_eq!(path.bbr.phase, Phase::Refill, "there is no queue");
+}
+
+#[test]
+fn waits_between_probes_are_spread_over_more_than_a_probe_takes() {
+    let longest = |rtt| {
+        let mut bbr = Bbr::new(MTU);
+        bbr.min_rtt = nanos(rtt);
+        let waits = (0..1_000).map(|number| {
+            bbr.next_packet = number;
+            bbr.start_down(Instant::from_nanos(1));
+            bbr.probe_wait
+        });
+        let waits: Vec<u16> = waits.collect();
+        assert!(waits.iter().all(|&wait| wait >= 2_000));
+        waits.into_iter().max().unwrap()
+    };
+    assert!((2_950..3_000).contains(&longest(MS(20))));
+    assert!((2_950..3_000).contains(&longest(MS(125))));
+    assert!((4_300..4_400).contains(&longest(MS(300))));
+    assert!((11_900..12_000).contains(&longest(Duration::from_secs(5))));
+}
+
+#[test]
 fn a_round_with_much_loss_lowers_the_short_term_bounds_until_the_next_probe() {
     let mut path = Path::cruising();
     path.rate = RATE / 2;
@@ -320,6 +422,45 @@ fn an_old_round_trip_is_measured_with_little_in_flight_for_a_fifth_of_a_second()
     assert_eq!(path.bbr.window(), before);
     assert_near(path.bbr.probe_min, nanos(RTT), 3);
     assert_near(path.bbr.max_rate(), RATE, 2);
+}
+
+#[test]
+fn an_old_round_trip_waits_for_a_probe_of_the_rate_to_end() {
+    let mut path = Path::cruising();
+    path.run_for(Duration::from_secs(12));
+    path.rate = RATE / 2;
+    path.run_until(|path| path.bbr.phase == Phase::Refill);
+    // Both are due at once, in a queue that stays.
+    let old = Instant::from_nanos(path.now.as_nanos() - nanos(Duration::from_secs(11)));
+    (path.bbr.probe_min, path.bbr.probe_min_at) = (nanos(MS(80)), old);
+    (path.bbr.min_rtt, path.bbr.min_rtt_at) = (nanos(MS(80)), old);
+    path.phases.clear();
+    path.run_until(|path| path.bbr.phase == Phase::ProbeRtt);
+    assert_eq!(path.phases(), [Phase::Refill, Phase::Up, Phase::Down, Phase::ProbeRtt]);
+    // The cycle was complete, and what is not measured anew is still known.
+    assert!(path.bbr.rates[1] <= RATE * 6 / 10, "{:?}", path.bbr.rates);
+    assert_eq!(path.bbr.min_rtt, nanos(MS(80)));
+    path.run_until(|path| path.bbr.phase == Phase::Cruise);
+    path.run_for(MS(300));
+    assert_near(path.bbr.min_rtt, nanos(RTT), 5);
+}
+
+#[test]
+fn a_receiver_that_is_away_now_and_then_costs_nothing() {
+    let mut path = within_a_machine();
+    path.receiver = Some(Absences::NONE_YET);
+    let share = share(&mut path);
+    assert!(share >= 98, "{share} %");
+}
+
+#[test]
+fn a_sender_that_is_away_now_and_then_does_not_hold_the_path_for_slow() {
+    let mut path = within_a_machine();
+    path.sender = Some(Absences::NONE_YET);
+    let share = share(&mut path);
+    // It is there for four fifths of the time, and nothing makes up for the rest.
+    assert!((75..85).contains(&share), "{share} %");
+    assert_near(path.bbr.max_rate(), path.rate, 2);
 }
 
 #[test]
