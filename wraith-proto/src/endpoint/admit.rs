@@ -23,6 +23,9 @@ const PREFIXES: usize = 1024;
 /// New handshakes that one prefix may begin at once.
 const PREFIX_BURST: u32 = 32;
 
+/// How many of these without a cookie: whoever forges addresses of a prefix cannot use up the rest.
+const UNPROVEN_BURST: u32 = PREFIX_BURST / 2;
+
 /// What to do with a first message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
@@ -75,13 +78,15 @@ impl Admission {
     ) -> Verdict {
         let interval = Duration::from_secs(1) / limits.handshake_rate;
         let burst = (limits.handshake_rate / 8).max(4);
+        let prefix = self.prefix(from.ip());
         if !proven {
-            let calm = !crowded && self.threshold.take(now, interval * 2, (burst / 2).max(2));
+            let calm = !crowded
+                && self.prefixes[prefix].has(now, self.prefix_interval, UNPROVEN_BURST)
+                && self.threshold.take(now, interval * 2, (burst / 2).max(2));
             if !calm {
                 return Verdict::Cookie;
             }
         }
-        let prefix = self.prefix(from.ip());
         if !self.prefixes[prefix].has(now, self.prefix_interval, PREFIX_BURST)
             || !self.endpoint.take(now, interval, burst)
         {
@@ -218,11 +223,22 @@ mod tests {
     #[test]
     fn strangers_are_asked_for_a_cookie_when_slots_are_scarce_or_the_rate_is_high() {
         let (mut admission, limits) = (admission(), Limits::client());
-        let judge = |admission: &mut Admission, crowded| {
-            admission.judge(at(0), &limits, address(1, 1), false, crowded)
+        let judge = |admission: &mut Admission, prefix: u8, crowded| {
+            let from = SocketAddr::new(Ipv4Addr::new(192, 0, prefix, 1).into(), 1);
+            admission.judge(at(0), &limits, from, false, crowded)
         };
-        assert_eq!(judge(&mut admission, true), Verdict::Cookie);
-        let calm = (0..100).filter(|_| judge(&mut admission, false) != Verdict::Cookie).count();
+        assert_eq!(judge(&mut admission, 0, true), Verdict::Cookie);
+        let calm = (0..100).filter(|&prefix| judge(&mut admission, prefix, false) != Verdict::Cookie).count();
         assert_eq!(calm, 62);
+    }
+
+    /// `PROTO §4.15`: forged addresses leave half of a prefix to those who answer a cookie.
+    #[test]
+    fn strangers_of_one_prefix_are_asked_for_a_cookie_before_its_share_is_used_up() {
+        let (mut admission, limits) = (admission(), Limits::client());
+        let mut judge = |proven| admission.judge(at(0), &limits, address(1, 1), proven, false);
+        assert_eq!((0..16).filter(|_| judge(false) == Verdict::Proceed).count(), 16);
+        assert!((0..100).all(|_| judge(false) == Verdict::Cookie));
+        assert_eq!((0..100).filter(|_| judge(true) == Verdict::Proceed).count(), 16);
     }
 }
