@@ -253,13 +253,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether an INIT is one of this endpoint's own, sent back to it (`PROTO §4.12`).
-    fn is_own_init(&mut self, packet: &InitPacket<'_>) -> bool {
-        let Ok(Route::Session(index)) = self.route(packet.source()) else { return false };
-        let slot = self.sessions.get(index).and_then(|session| session.handshake);
-        slot.and_then(|slot| self.handshakes.get_mut(slot)).is_some_and(|handshake| {
-            handshake.ids.initiator == packet.source() && handshake.role == Role::Initiator
-        })
+    /// Whether an INIT is one of this endpoint's own, sent back to it (`PROTO §4.12`): nobody else names an id that this
+    /// endpoint drew as one of theirs.
+    fn is_own_init(&self, packet: &InitPacket<'_>) -> bool {
+        matches!(self.route(packet.source()), Ok(Route::Session(_)))
     }
 
     fn welcomes(&self, peer: PeerId) -> bool {

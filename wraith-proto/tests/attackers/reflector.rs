@@ -1,0 +1,58 @@
+//! The reflector gives each end its own words back.
+
+use wraith_proto::Outcome;
+use wraith_proto::wire::HandshakeKind;
+use wraith_sim::Side;
+
+use crate::support::{Attacker, Budget, Reach, Sent, Stage, address, foreign, full, other, play, victims};
+
+struct Reflector {
+    seen: usize,
+    kept: Vec<Sent>,
+    copies: usize,
+}
+
+impl Attacker for Reflector {
+    fn act(&mut self, reach: &mut Reach<'_>) {
+        for sent in reach.news(&mut self.seen) {
+            reflect(reach, &sent);
+            self.kept.push(sent);
+        }
+        if reach.stage == Stage::Transferred {
+            for _ in 0..self.copies {
+                self.kept.iter().for_each(|sent| reflect(reach, sent));
+            }
+        }
+    }
+}
+
+/// Gives a datagram back to its sender.
+fn reflect(reach: &mut Reach<'_>, sent: &Sent) {
+    let to = sent.sender;
+    for from in [address(other(to)), address(to), foreign(1, 1)] {
+        let Some(outcome) = reach.send(to, from, &sent.bytes) else { return };
+        // An end that has forgotten its session cannot know its own dial again.
+        let forgotten = reach.stage == Stage::Close && sent.kind() == Some(HandshakeKind::Init);
+        let dropped = matches!(outcome, Outcome::Dropped(_));
+        assert!(dropped || forgotten, "{outcome:?} of {:?} at {:?}", sent.kind(), reach.stage);
+    }
+}
+
+/// Budget: 20,000 datagrams, all bytes; each datagram at once, and all again when the data have arrived, from the peer's
+/// address, the end's own, and a third. It must not reach one datagram that is taken: directions have keys of their own,
+/// and an end knows its own dial again as long as it has the session.
+///
+/// `PROTO §3.6, §4.12`
+#[test]
+fn a_reflector_finds_no_end_that_takes_its_own_words() {
+    let budget = Budget { datagrams: if full() { 500_000 } else { 20_000 }, bytes: u64::MAX };
+    let held = [1, if full() { 100 } else { 8 }].map(|copies| {
+        let mut reflector = Reflector { seen: 0, kept: Vec::new(), copies };
+        let aftermath = play(victims(4), budget, &mut reflector);
+        aftermath.assert_untouched();
+        assert_eq!(aftermath.spent.authenticated, 0);
+        assert!(aftermath.stats(Side::Left).dropped() > 500 * copies as u64);
+        aftermath.held()
+    });
+    assert_eq!(held[0], held[1], "bytes held after a short and a long attack");
+}
