@@ -50,6 +50,7 @@ fn a_reflector_finds_no_end_that_takes_its_own_words() {
         let mut reflector = Reflector { seen: 0, kept: Vec::new(), copies };
         let aftermath = play(victims(4), budget, &mut reflector);
         aftermath.assert_untouched();
+        assert!(aftermath.spent.left() > 0);
         assert_eq!(aftermath.spent.authenticated, 0);
         assert!(aftermath.stats(Side::Left).dropped() > 500 * copies as u64);
         aftermath.held()

@@ -64,6 +64,7 @@ fn a_replayer_reaches_no_second_delivery_no_second_session_and_no_end() {
     let held = [2, if full() { 200 } else { 20 }].map(|late| {
         let aftermath = play(victims(1), budget, &mut Replayer::new(late));
         aftermath.assert_untouched();
+        assert!(aftermath.spent.left() > 0);
         let replayed = aftermath.drops(DropReason::Replayed);
         assert!(replayed > 180 * u64::from(late), "{:?}", aftermath.spent.drops);
         // Keys of former epochs are gone, and so are the sessions at last.

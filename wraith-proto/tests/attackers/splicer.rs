@@ -158,6 +158,7 @@ fn no_datagram_of_genuine_pieces_is_taken() {
     let datagrams = if full() { 600_000 } else { 40_000 };
     let aftermath = play(victims(11), Budget { datagrams, bytes: u64::MAX }, &mut splicer);
     aftermath.assert_untouched();
+    assert!(aftermath.spent.left() > 0);
     assert_eq!(splicer.packets.len(), 4, "two sessions in two directions");
     assert_eq!((aftermath.spent.authenticated, aftermath.spent.answered), (0, 0));
     let all = 3 * (4 * samples as u64).pow(3);

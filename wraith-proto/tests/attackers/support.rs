@@ -126,7 +126,10 @@ impl Reach<'_> {
                 assert_eq!(after.drops(reason) - before.drops(reason), 1, "{reason:?}");
                 *self.spent.drops.entry(format!("{reason:?}")).or_default() += 1;
             }
-            Outcome::Authenticated(_) => self.spent.authenticated += 1,
+            Outcome::Authenticated(_) => {
+                self.spent.authenticated += 1;
+                *self.spent.authentic.entry(from).or_default() += datagram.len() as u64;
+            }
             _ => self.spent.answered += 1,
         }
         Some(outcome)
@@ -151,12 +154,26 @@ pub(crate) struct Spent {
     budget: Budget,
     /// Bytes that came from each address, as their datagrams claimed.
     claimed: BTreeMap<SocketAddr, u64>,
+    /// The same of those that were authentic.
+    authentic: BTreeMap<SocketAddr, u64>,
     /// Drops by reason.
     pub(crate) drops: BTreeMap<String, u64>,
     /// Datagrams that were taken for authentic.
     pub(crate) authenticated: u64,
     /// Handshake messages that were taken.
     pub(crate) answered: u64,
+}
+
+impl Spent {
+    fn new(budget: Budget) -> Self {
+        let (claimed, authentic, drops) = Default::default();
+        Self { budget, claimed, authentic, drops, authenticated: 0, answered: 0 }
+    }
+
+    /// Datagrams that the attacker might still have sent.
+    pub(crate) fn left(&self) -> u64 {
+        self.budget.datagrams
+    }
 }
 
 /// What went over the wire, as far as the budget let the attacker see it.
@@ -237,8 +254,7 @@ impl Scene {
             keep.borrow_mut().show(sender, passing.to, passing.bytes);
             Verdict::Pass
         });
-        let spent =
-            Spent { budget, claimed: BTreeMap::new(), drops: BTreeMap::new(), authenticated: 0, answered: 0 };
+        let spent = Spent::new(budget);
         Self {
             pair,
             wire,
@@ -367,6 +383,8 @@ impl Aftermath {
             }
             self.assert_whole_and_once(at, node);
             let stats = node.endpoint.stats();
+            assert_eq!(stats.paths_validated, 0, "nobody moved");
+            assert!(node.host.events.iter().all(|(_, event)| *event != Event::PathChanged));
             assert_eq!(stats.handshakes_initiated, if at == 0 { SESSIONS as u64 } else { 0 });
             assert_eq!((node.endpoint.sessions(), node.endpoint.poll_timeout()), (0, None), "nothing stays");
         }
@@ -414,6 +432,14 @@ impl Aftermath {
     pub(crate) fn stats(&self, side: Side) -> &Stats {
         let node = if side == Side::Left { &self.pair.left } else { &self.pair.right };
         node.endpoint.stats()
+    }
+
+    /// Asserts that addresses of others got no more than three times the authentic bytes that came from them.
+    pub(crate) fn assert_checks_were_small(&self) {
+        for (addr, sent) in self.sent_to.iter().filter(|(addr, _)| ![LEFT, RIGHT].contains(addr)) {
+            let authentic = self.spent.authentic.get(addr).copied().unwrap_or_default();
+            assert!(*sent <= 3 * authentic, "{addr}: {sent} bytes for {authentic}");
+        }
     }
 
     /// Addresses of others that got an answer.
