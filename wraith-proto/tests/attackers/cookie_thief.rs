@@ -78,7 +78,7 @@ impl Thief {
 
     fn spend(&mut self, reach: &mut Reach<'_>, (id, cookie): Cookie, expired: bool) {
         let port = SocketAddr::new(LEFT.ip(), LEFT.port() + 1);
-        for from in [foreign(1, 1), port, OWN] {
+        for from in [foreign(1, LEFT.port()), port, OWN] {
             let init = self.strangers.with_id(id, &cookie);
             self.try_out(reach, from, &init, "another address");
         }

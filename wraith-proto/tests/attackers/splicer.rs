@@ -149,7 +149,7 @@ fn side_of(packets: &BTreeMap<[u8; 8], Vec<Sent>>, packet: &[u8]) -> Side {
 /// Budget: 40,000 datagrams, all bytes; two sessions, both directions, all epochs. It must not reach one datagram that is
 /// taken.
 ///
-/// `PROTO §3.6, §4.2, §5.5, §5.8, §5.10`
+/// `PROTO §4.2, §5.5, §5.8, §5.10`
 #[test]
 fn no_datagram_of_genuine_pieces_is_taken() {
     let samples = if full() { 12 } else { 5 };

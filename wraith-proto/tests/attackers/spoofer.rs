@@ -6,7 +6,9 @@ use wraith_proto::wire::{ConnectionId, CookieRepr, HandshakeHeader, HandshakeKin
 use wraith_proto::{Limits, Outcome};
 use wraith_sim::{LEFT, Pair, RIGHT, Side};
 
-use crate::support::{Attacker, Budget, Reach, Strangers, foreign, full, play, victims};
+use crate::support::{
+    Attacker, Budget, Reach, Strangers, assert_nothing_grows, foreign, full, play, victims,
+};
 
 /// Sees nothing, and writes whatever a stranger can.
 struct Blind {
@@ -61,6 +63,13 @@ impl Blind {
 
 impl Attacker for Blind {
     fn act(&mut self, reach: &mut Reach<'_>) {
+        if self.sent == 0 {
+            // One first message in each name, which costs an answer and all that timers add to it.
+            for host in 201..204 {
+                let init = self.strangers.next(&[0; 16]);
+                assert_eq!(reach.send(Side::Right, foreign(host, 9), &init), Some(Outcome::Handshaking));
+            }
+        }
         for _ in 0..self.each {
             let random = self.strangers.rng().next_u64();
             self.pretend_to_be(reach, foreign(random as u8 % 64, 9));
@@ -77,7 +86,7 @@ impl Attacker for Blind {
 #[test]
 fn a_blind_spoofer_gets_at_most_three_times_its_bytes_sent_and_stops_no_dial() {
     let (datagrams, each) = if full() { (1_000_000, 100) } else { (60_000, 6) };
-    let held = [1, each].map(|each| {
+    assert_nothing_grows([1, each], |each| {
         let mut blind = Blind { strangers: Strangers::new(13), each, sent: 0 };
         let aftermath = play(victims(12), Budget { datagrams, bytes: 0 }, &mut blind);
         aftermath.assert_untouched();
@@ -86,9 +95,8 @@ fn a_blind_spoofer_gets_at_most_three_times_its_bytes_sent_and_stops_no_dial() {
         assert!(stats.handshakes_answered > 4, "RESPONSE and its timers: {stats:?}");
         assert!(aftermath.dialled_in.as_millis() <= 60, "{:?}", aftermath.dialled_in);
         assert!(aftermath.answered_strangers() > 30);
-        aftermath.held()
+        aftermath
     });
-    assert_eq!(held[0], held[1], "bytes held after a short and a long attack");
 }
 
 /// Sees everything but the answers to its own, and sends copies of packets as if they came from elsewhere, before the genuine

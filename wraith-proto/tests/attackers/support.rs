@@ -396,7 +396,7 @@ impl Aftermath {
     }
 
     /// Bytes that both endpoints hold, beside themselves.
-    pub(crate) fn held(mut self) -> i64 {
+    fn held(mut self) -> i64 {
         let now = self.pair.now();
         let spare = || {
             let config = Config::new(Identity::from_seed([0; 32]), b"spare");
@@ -465,6 +465,17 @@ impl Wire {
             self.seen.push(Sent { sender, to, bytes: bytes.to_vec() });
         }
     }
+}
+
+/// Asserts that endpoints hold the same after a short attack and a long one, and that nothing was lost on the way.
+pub(crate) fn assert_nothing_grows<T>(lengths: [T; 2], mut attack: impl FnMut(T) -> Aftermath) {
+    let held = lengths.map(|length| {
+        let before = live_bytes();
+        let held = attack(length).held();
+        assert_eq!(live_bytes(), before, "bytes that nobody holds any more");
+        held
+    });
+    assert_eq!(held[0], held[1], "bytes held after a short and a long attack");
 }
 
 /// An address of the attackers, out of the third range for documentation (RFC 5737).
