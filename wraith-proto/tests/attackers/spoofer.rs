@@ -104,6 +104,7 @@ fn a_blind_spoofer_gets_at_most_three_times_its_bytes_sent_and_stops_no_dial() {
 struct Relocator {
     seen: usize,
     copies: u8,
+    sent: u16,
 }
 
 impl Attacker for Relocator {
@@ -113,7 +114,10 @@ impl Attacker for Relocator {
                 continue;
             };
             for copy in 0..self.copies {
-                reach.send(to, foreign(copy, 9), &sent.bytes);
+                // An address for each, so that what one is asked can be held against one packet.
+                let from = foreign(copy, 1024 + self.sent);
+                self.sent += 1;
+                reach.send(to, from, &sent.bytes);
             }
         }
     }
@@ -128,7 +132,7 @@ impl Attacker for Relocator {
 fn authentic_packets_in_the_name_of_others_do_not_move_a_session() {
     let budget = Budget { datagrams: if full() { 200_000 } else { 20_000 }, bytes: u64::MAX };
     let copies = if full() { 30 } else { 3 };
-    let aftermath = play(victims(14), budget, &mut Relocator { seen: 0, copies });
+    let aftermath = play(victims(14), budget, &mut Relocator { seen: 0, copies, sent: 0 });
     aftermath.assert_untouched();
     aftermath.assert_checks_were_small();
     // The first copy is the one that counts.
