@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wraith_proto::wire::{
-    AckRepr, ConnectionId, EcnCounts, Frame, PACKET_HEADER_LEN, PacketHeader, Reader, Writer, is_handshake,
+    AckRepr, ConnectionId, EcnCounts, Frame, Frames, PACKET_HEADER_LEN, PacketHeader, Reader, Writer,
+    is_handshake, split_body,
 };
 use wraith_proto::{
     Budget, CloseReason, Config, Dir, Ecn, Endpoint, Event, Identity, Instant, Limits, OneShot, Payload,
@@ -371,6 +372,36 @@ fn nothing_of_a_stream_comes_before_authorisation() {
         right.turn(now);
         assert_eq!(right.events, [Event::Authorize, Event::Closed(CloseReason::Violation)]);
     }
+}
+
+/// `PROTO §13.2`: a peer that claims another address does not multiply what goes there, however often a packet asks.
+#[test]
+fn a_packet_full_of_challenges_gets_one_answer_no_larger_than_itself() {
+    let (now, mut left, mut right) = connected(|_| {});
+    let third = SocketAddr::from(([203, 0, 113, 9], 4433));
+    for (len, answer) in [(1200, 1200), (1199, 40)] {
+        left.number += 1;
+        let mut frames = vec![0; len - PACKET_HEADER_LEN - 2 - 16];
+        for (token, room) in (7u64..).zip(frames.chunks_exact_mut(9)) {
+            let challenge = Frame::PathChallenge { token: token.to_be_bytes() };
+            challenge.emit(&mut Writer::new(room)).unwrap();
+        }
+        right.take(now, third, &mut sealed(left.destination.unwrap(), left.number, 0, &frames), false);
+        right.turn(now);
+        let mut answers: Vec<_> = right.sent.drain(..).filter(|sent| response(sent).is_some()).collect();
+        assert_eq!(answers.iter().map(Vec::len).collect::<Vec<_>>(), [answer], "{len} bytes");
+        assert_eq!(answers.pop().as_deref().and_then(response), Some(7u64.to_be_bytes()));
+    }
+}
+
+/// What the `PATH_RESPONSE` in a packet holds.
+fn response(packet: &[u8]) -> Option<[u8; 8]> {
+    let mut body = packet[PACKET_HEADER_LEN..packet.len() - 16].to_vec();
+    let (_, frames) = split_body(&mut body).unwrap();
+    Frames::new(frames).flatten().find_map(|frame| match frame {
+        Frame::PathResponse { token } => Some(token),
+        _ => None,
+    })
 }
 
 /// `PROTO §9.3`: what comes behind CLOSE, before the application has heard of it, changes nothing.

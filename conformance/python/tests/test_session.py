@@ -114,7 +114,8 @@ class Paths(unittest.TestCase):
         pair = Pair()
         challenge = frame("PATH_CHALLENGE", data=b"unguess.")
         large = [challenge] + [frame("PADDING")] * (1200 - packet.OVERHEAD - 9)
-        for frames, size in (([challenge], packet.OVERHEAD + 9), (large, 1200)):
+        several = [challenge] + [frame("PATH_CHALLENGE", data=b"another.")] + large[10:]
+        for frames, size in (([challenge], packet.OVERHEAD + 9), (large, 1200), (several, 1200)):
             asked = say(pair.a, frames)
             self.assertEqual(len(asked), size)
             self.assertTrue(pair.b.receive(asked, 0.0, source="elsewhere"))

@@ -44,7 +44,7 @@ class Session:
         self.max_datagram = min(packet.MIN_DATAGRAM, outcome.peer[parameters.MAX_DATAGRAM])
         self.events, self.control, self.datagrams = deque(), deque(), deque()
         # Challenges, the sizes of their datagrams, and where they came from.
-        self.challenges, self.source, self.arrived_size = deque(), None, 0
+        self.challenges, self.source, self.arrived_size, self.asked = deque(), None, 0, False
         self.streams = Streams(outcome, initiator, self.events, self.control)
         # An initiator that was told to wait says nothing of the application before AUTHORIZED (PROTO §6.7).
         self.waits = outcome.waits and initiator
@@ -103,7 +103,7 @@ class Session:
 
     def receive(self, datagram, now, source=None):
         """Returns whether a packet of the peer opened; `source` is the address that it came from."""
-        self.source, self.arrived_size = source, len(datagram)
+        self.source, self.arrived_size, self.asked = source, len(datagram), False
         opened = self._open(datagram, now)
         if opened is None:
             return False
@@ -268,7 +268,10 @@ class Session:
         self._end(item.name, item["code"], now)
 
     def _on_challenge(self, item, _):
-        self.challenges.append((item["data"], self.arrived_size, self.source))
+        # Of several in a packet the first alone.
+        if not self.asked:
+            self.asked = True
+            self.challenges.append((item["data"], self.arrived_size, self.source))
 
     def _on_limit(self, item, _):
         self.streams.on_limit(item)

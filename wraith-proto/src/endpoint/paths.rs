@@ -107,12 +107,16 @@ impl Endpoint {
     /// Lets `PATH_CHALLENGE` and `PATH_RESPONSE` of an authentic packet of `bytes` take effect.
     pub(super) fn apply_path_frames(&mut self, index: u32, meta: &RxMeta, bytes: usize, frames: &[u8]) {
         let from = canonical(meta.from);
+        let mut answers = false;
         for frame in Frames::new(frames).flatten() {
             if !self.sessions[index].is_open() {
                 return;
             }
             match frame {
+                // A packet brings its bytes once: one answer is what it pays for.
+                Frame::PathChallenge { .. } if answers => {}
                 Frame::PathChallenge { token } => {
+                    answers = true;
                     let mut path = self.sessions[index].path;
                     if path.remote != from {
                         path = Path { remote: from, local: meta.to, via: meta.via };
