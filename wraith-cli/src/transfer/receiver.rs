@@ -292,7 +292,9 @@ impl Receiver {
 fn lost(name: &str, reason: CloseReason) -> Failure {
     failed(match reason {
         CloseReason::IdleTimeout => {
-            format!("{name} is gone before everything arrived: start the sender again and retry")
+            format!(
+                "{name} is gone before everything arrived: retry when it is back, with its new ticket if it was started again"
+            )
         }
         CloseReason::Refused => {
             format!("{name} does not send to this identity: use --identity, or ask the sender")
@@ -375,6 +377,15 @@ impl App for Receiver {
         match event {
             Event::Connected => self.on_connected(now, endpoint, session),
             Event::Closed(reason) => self.on_closed(now, endpoint, session, reason),
+            Event::PathChanged => {
+                let address = endpoint.session(session).map(|view| view.remote());
+                if let (Some(link), Some(address)) = (&mut self.link, address)
+                    && link.session == session
+                {
+                    // There it has answered last, and there it is looked for if it is lost (`PROTO §11.8`).
+                    link.target.addr = address;
+                }
+            }
             Event::Reset { stream, .. } => self.fetcher.on_stream_end(session, stream),
             Event::Delivered(stream) => {
                 if let Some(link) = self.link.as_mut().filter(|link| link.session == session) {

@@ -319,6 +319,12 @@ impl App for Sender {
                 let line = format!("session with {}", guest.name());
                 self.output.detail(line);
             }
+            Event::PathChanged => {
+                let address = endpoint.session(session).map(|view| view.remote().to_string());
+                if let (Some(guest), Some(address)) = (self.guests.get_mut(&session), address) {
+                    guest.address = address;
+                }
+            }
             Event::Closed(reason) => {
                 self.serving.provider.close(session);
                 self.take_provider_events(now, Some(reason));

@@ -73,50 +73,62 @@ fn a_receiver_that_stood_still_goes_on_where_it_was() {
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
 
-/// A network between a sender and one receiver, which can be gone.
+/// A network between a sender and one receiver, which can be gone, and can forget the ports that it has given.
 struct Network {
     address: SocketAddr,
+    /// Where the sender sees the receiver at first, and when the ports are forgotten.
+    ports: [SocketAddr; 2],
     gone: Arc<AtomicBool>,
+    forgotten: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
 }
 
 impl Network {
     fn before(sender: SocketAddr) -> Self {
-        let [near, far] = [(); 2].map(|()| {
+        let [near, first, second] = [(); 3].map(|()| {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-            socket
+            Arc::new(socket)
         });
-        let network =
-            Self { address: near.local_addr().unwrap(), gone: Arc::default(), over: Arc::default() };
+        let network = Self {
+            address: near.local_addr().unwrap(),
+            ports: [&first, &second].map(|socket| socket.local_addr().unwrap()),
+            gone: Arc::default(),
+            forgotten: Arc::default(),
+            over: Arc::default(),
+        };
         let receiver = Arc::new(Mutex::new(None));
-        let [to_sender, to_receiver] = [(&near, &far), (&far, &near)]
-            .map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()));
-        let known = Arc::clone(&receiver);
-        network.carry(to_sender, move |from| {
-            *known.lock().unwrap() = Some(from);
-            Some(sender)
+        for (socket, of_second) in [(&first, false), (&second, true)] {
+            let (known, near) = (Arc::clone(&receiver), Arc::clone(&near));
+            let forgotten = Arc::clone(&network.forgotten);
+            network.carry(Arc::clone(socket), move |datagram, _| {
+                // What comes to a port that is forgotten, or not yet given, goes nowhere.
+                if forgotten.load(Ordering::Relaxed) == of_second
+                    && let Some(receiver) = *known.lock().unwrap()
+                {
+                    // A full queue loses it, as networks do.
+                    let _ = near.send_to(datagram, receiver);
+                }
+            });
+        }
+        let forgotten = Arc::clone(&network.forgotten);
+        network.carry(near, move |datagram, from| {
+            *receiver.lock().unwrap() = Some(from);
+            let port = if forgotten.load(Ordering::Relaxed) { &second } else { &first };
+            let _ = port.send_to(datagram, sender);
         });
-        network.carry(to_receiver, move |_| *receiver.lock().unwrap());
         network
     }
 
-    /// Carries what comes out of one socket to where `route` says.
-    fn carry(
-        &self,
-        (from, to): (UdpSocket, UdpSocket),
-        route: impl Fn(SocketAddr) -> Option<SocketAddr> + Send + 'static,
-    ) {
+    /// Hands over what comes out of a socket.
+    fn carry(&self, from: Arc<UdpSocket>, send: impl Fn(&[u8], SocketAddr) + Send + 'static) {
         let (gone, over) = (Arc::clone(&self.gone), Arc::clone(&self.over));
         thread::spawn(move || {
             let mut buffer = vec![0; 1 << 16];
             while !over.load(Ordering::Relaxed) {
                 let Ok((len, sender)) = from.recv_from(&mut buffer) else { continue };
-                if !gone.load(Ordering::Relaxed)
-                    && let Some(target) = route(sender)
-                {
-                    // A full queue loses it, as networks do.
-                    let _ = to.send_to(&buffer[..len], target);
+                if !gone.load(Ordering::Relaxed) {
+                    send(&buffer[..len], sender);
                 }
             }
         });
@@ -146,6 +158,22 @@ fn a_transfer_outlives_a_network_that_was_gone() {
     assert_eq!(searches(&end), 1, "{}", end.stderr);
     let end = sender.process.finish();
     assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+#[test]
+fn who_has_moved_is_named_by_the_address_where_it_is() {
+    let scene = Scene::sparse("moved", LARGE / 4);
+    let sender = scene.send(&[]);
+    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
+    let network = Network::before(at);
+    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
+    let receiver = Running::start(&mut scene.receive(&ticket, &[]));
+    wait_for_middle(&receiver);
+    network.forgotten.store(true, Ordering::Relaxed);
+    assert_eq!(done(&receiver.finish())["address"], network.address.to_string());
+    let confirmed = sender.process.finish().json().pop().unwrap();
+    assert_eq!(confirmed["event"], "confirmed");
+    assert_eq!(confirmed["address"], network.ports[1].to_string(), "before it moved {}", network.ports[0]);
 }
 
 #[test]
