@@ -111,8 +111,11 @@ impl Dialer {
                 session.close(now, 0);
             }
         }
+        if self.pause.take().is_some() {
+            // Whoever is lost again is looked for elsewhere no more than once (`PROTO §11.8`).
+            self.targets.drain(1..self.next.max(1));
+        }
         self.next = self.targets.len();
-        self.pause = None;
     }
 
     /// An attempt has ended.
@@ -267,6 +270,23 @@ mod tests {
         assert!(dialer.failure().is_none());
         dialer.stop(at(30_000), &mut endpoint());
         assert!(dialer.wake_at().is_none());
+    }
+
+    /// `PROTO §11.8`
+    #[test]
+    fn other_addresses_are_dialled_once_however_often_a_peer_is_lost() {
+        let [other, lost] = targets();
+        let mut dialer = Dialer::new(vec![other, lost], at(0));
+        let mut dialled = Vec::new();
+        for found_after in [200, 300, 300] {
+            let mut endpoint = endpoint();
+            dialer.seek(lost, at(0));
+            let begun = run(&mut dialer, &mut endpoint, found_after);
+            assert_eq!(begun[&2], [0]);
+            dialled.push(begun.get(&1).map_or(0, Vec::len));
+            dialer.stop(at(found_after), &mut endpoint);
+        }
+        assert_eq!(dialled, [0, 1, 0], "it was found before the other's turn, after it, and again");
     }
 
     #[test]
