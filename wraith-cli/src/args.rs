@@ -214,7 +214,7 @@ pub(crate) struct Receive {
     /// Write the bytes to stdout instead of a file
     #[arg(long)]
     pub(crate) stdout: bool,
-    /// How long to look for a sender that was lost on the way; 0 gives up at once
+    /// How long to look for a sender that was lost on the way; 0 does not look for it
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
     pub(crate) patience: Duration,
     /// How files are read and written

@@ -41,7 +41,7 @@ impl Receiver {
             let patience = self.patience.as_secs_f64();
             failed(format!(
                 "{target} is gone before everything arrived, and did not come back in {patience} s: \
-                 start the sender again and retry"
+                 retry when it is back, with its new ticket if it was started again"
             ))
         });
         self.fail(now, failure, Code::STOPPED);
