@@ -327,7 +327,9 @@ impl Endpoint {
         if let Some(bits) = check.id.take().and_then(|id| session.cids.move_to(id)) {
             session.control.0 |= u32::from(bits) * Control::RETIRE_ID;
         }
-        let (rtt, events) = (check.round_trip(now), check.events);
+        // What the window lost on a way that was in use is not undone.
+        let events = if session.recovery.is_unsure() { check.events } else { u64::MAX };
+        let rtt = check.round_trip(now);
         check.on_moved(now);
         // What was acknowledged since the peer moved did not reach it.
         session.acks.hurry();

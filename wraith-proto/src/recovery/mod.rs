@@ -312,6 +312,7 @@ impl Recovery {
                     true,
                 );
             }
+            self.note_arrival(number);
             newly.packets += 1;
             newly.large |= self.path_mtu.on_acked(packet.size);
             newly.ect += u64::from(packet.ect);

@@ -22,7 +22,20 @@ impl Recovery {
     /// The peer may have moved, or not after all. Returns the congestion events so far.
     pub(crate) fn set_unsure(&mut self, unsure: bool) -> u64 {
         self.path_mtu.doubt = if unsure { Doubt::Unsure } else { Doubt::None };
+        self.path_mtu.doubted_from = self.next_number;
         self.controller.events()
+    }
+
+    /// Whether what gets lost may have gone where the peer is no more.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.path_mtu.doubt != Doubt::None
+    }
+
+    /// A packet arrived. If it was sent in this check, the way where the peer was is in use, and its losses count.
+    pub(super) fn note_arrival(&mut self, number: u64) {
+        if number >= self.path_mtu.doubted_from {
+            self.path_mtu.doubt = Doubt::None;
+        }
     }
 
     /// Tells the controller of a lost packet, unless it has reacted in this check.

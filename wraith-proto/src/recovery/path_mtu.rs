@@ -105,6 +105,8 @@ pub(crate) struct PathMtu {
     asked: u16,
     /// The peer may have moved: what is lost says little of the path (`PROTO §13.8`).
     pub(super) doubt: Doubt,
+    /// The first packet number since that has come into question.
+    pub(super) doubted_from: u64,
     /// The next rest is short.
     soon: bool,
     /// Since a packet over the limit was acknowledged: when the first that got lost was sent, how many did, and since
@@ -133,6 +135,7 @@ impl PathMtu {
             number: 0,
             asked: 0,
             doubt: Doubt::None,
+            doubted_from: 0,
             soon: false,
             lost_since: None,
             lost: 0,

@@ -1,6 +1,6 @@
 //! What bounds checks: bytes, repetitions, moves per second, and how many there are.
 
-use wraith_proto::{Event, Limits, Outcome};
+use wraith_proto::{Congestion, Event, Limits, Outcome};
 use wraith_sim::{LEFT, Side};
 
 use crate::support::{Mobile, SECOND, SMALL, addr, elsewhere, line, millis, next_port};
@@ -143,4 +143,26 @@ fn a_session_that_ends_gives_its_check_back() {
         mobile.pair.run_for(SECOND);
     }
     assert_eq!(mobile.pair.right.host.count(Event::PathChanged), 0);
+}
+
+/// `PROTO §13.8`: what arrives where the peer was says that the way there is the one in use, and its losses count.
+#[test]
+fn a_peer_that_is_heard_from_elsewhere_alone_does_not_make_losses_free() {
+    let lost = |from| {
+        let queue = line().with_queue_bytes(60_000);
+        let mut mobile = Mobile::with(12, queue, |config| {
+            config.transport = config.transport.with_congestion(Congestion::Cubic);
+        });
+        mobile.drop_if(|sent| sent.to == elsewhere() || sent.sender == 0);
+        mobile.send(Side::Right, 1 << 30);
+        mobile.run_with(millis(12_000), |mobile, sent| {
+            if sent.sender == 0 {
+                mobile.pair.inject(Side::Right, from, &sent.bytes);
+            }
+        });
+        let stats = mobile.session(Side::Right).stats();
+        stats.packets_lost
+    };
+    let (usual, diverted) = (lost(LEFT), lost(elsewhere()));
+    assert!(diverted <= usual * 2, "{diverted} packets lost, {usual} without a check");
 }
