@@ -7,9 +7,7 @@ use core::fmt;
 use blake3::Hasher;
 
 use super::envelope::{ENVELOPE_LEN, Envelope, Letter};
-use super::{
-    HEAD_LEN, MAGIC, MAX_SEALED_SEGMENT, Mailbox, SEGMENT_HEADER_LEN, SEGMENT_LEN, SIGNATURE_LEN, SealError,
-};
+use super::{HEAD_LEN, MAGIC, Mailbox, SEGMENT_HEADER_LEN, SEGMENT_LEN, SIGNATURE_LEN, SealError};
 use crate::crypto::{Finished, Identity, PAYLOAD_AT, PacketKey, PeerId, TAG_LEN};
 
 /// In the header of a segment: there is none behind it.
@@ -92,11 +90,13 @@ impl Mailbox {
         out.reserve(usize::try_from(sealed_len(body.len() as u64, letter.sign)).unwrap_or(0));
         out.extend_from_slice(&head);
         let mut piece = first;
+        let around = SEGMENT_HEADER_LEN + TAG_LEN;
         while !rest.is_empty() {
-            append(out, |place| stream.segment(piece, place))?;
+            append(out, around + piece.len(), |place| stream.segment(piece, place))?;
             (piece, rest) = rest.split_at(rest.len().min(SEGMENT_LEN));
         }
-        append(out, |place| stream.last(piece, place))
+        let signature = if letter.sign { SIGNATURE_LEN } else { 0 };
+        append(out, around + piece.len() + signature, |place| stream.last(piece, place))
     }
 }
 
@@ -105,7 +105,7 @@ impl SealStream {
     ///
     /// # Errors
     /// [`SealError::Length`] unless `body` has [`SEGMENT_LEN`] bytes, [`SealError::Room`] if `out` is too short;
-    /// [`MAX_SEALED_SEGMENT`] is always enough.
+    /// [`MAX_SEALED_SEGMENT`](super::MAX_SEALED_SEGMENT) is always enough.
     pub fn segment(&mut self, body: &[u8], out: &mut [u8]) -> Result<usize, SealError> {
         if body.len() != SEGMENT_LEN {
             return Err(SealError::Length);
@@ -123,7 +123,7 @@ impl SealStream {
     ///
     /// # Errors
     /// [`SealError::Length`] if `body` has more than [`SEGMENT_LEN`] bytes, [`SealError::Room`] if `out` is too short;
-    /// [`MAX_SEALED_SEGMENT`] is always enough. The message is lost either way.
+    /// [`MAX_SEALED_SEGMENT`](super::MAX_SEALED_SEGMENT) is always enough. The message is lost either way.
     pub fn last(mut self, body: &[u8], out: &mut [u8]) -> Result<usize, SealError> {
         if body.len() > SEGMENT_LEN {
             return Err(SealError::Length);
@@ -155,16 +155,15 @@ impl fmt::Debug for SealStream {
     }
 }
 
-/// Lets `seal` write behind what `out` holds.
+/// Lets `seal` write `len` bytes behind what `out` holds.
 fn append(
     out: &mut Vec<u8>,
+    len: usize,
     seal: impl FnOnce(&mut [u8]) -> Result<usize, SealError>,
 ) -> Result<(), SealError> {
     let before = out.len();
-    out.resize(before + MAX_SEALED_SEGMENT, 0);
-    let len = seal(&mut out[before..])?;
-    out.truncate(before + len);
-    Ok(())
+    out.resize(before + len, 0);
+    seal(&mut out[before..]).map(|_| ())
 }
 
 #[cfg(test)]

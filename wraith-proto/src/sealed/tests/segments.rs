@@ -219,3 +219,13 @@ fn the_last_segment_may_be_empty() {
     message.extend_from_slice(&out[..len]);
     assert!(pieces(&message) == (first, Ok(opened(1, true))));
 }
+
+#[test]
+fn a_message_takes_no_more_room_than_it_has_bytes() {
+    for sign in [false, true] {
+        for len in [0, 5, 65_536, 65_537, 200_000] {
+            let sealed = message(sign, &bytes(len));
+            assert_eq!(sealed.capacity(), sealed.len(), "{len}");
+        }
+    }
+}
