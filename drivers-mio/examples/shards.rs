@@ -1,7 +1,7 @@
 //! One port, several threads: each has a socket of that port and an endpoint of its own, a shard.
 //!
-//! `cargo run -p wraith-drivers-mio --example shards` runs two shards and 32 peers, each with a stream of 1 MiB to
-//! deliver, and prints what each shard took.
+//! `cargo run -p wraith-drivers-mio --example shards` runs two shards and 32 peers, each with 1 MiB to
+//! deliver, half of it from another port, and prints what each shard took.
 //!
 //! The system spreads peers over the sockets by their addresses. A handshake stays with the shard whose socket it came
 //! to, and that shard's connection ids lead back to it: `Endpoint::shard_of` reads the shard from any later datagram.
@@ -20,7 +20,7 @@ use wraith_drivers_mio::{MioDriver, MioUnparker, Options};
 use wraith_proto::crypto::PeerId;
 use wraith_proto::{
     Budget, CloseReason, Config, Dir, Endpoint, Event, Identity, Instant, Limits, NoSource, Payload, Peer,
-    Progress, RxMeta, SessionHandle, Shard, Source, StreamId, TxStatus, Via,
+    Progress, RxMeta, Session, SessionHandle, Shard, Source, StreamId, TxStatus, Via,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -57,6 +57,7 @@ struct Worker {
 #[derive(Clone, Copy, Default)]
 struct Took {
     sessions: usize,
+    moves: usize,
     bytes: usize,
     handed_over: usize,
 }
@@ -85,13 +86,22 @@ fn main() -> Result<(), Failure> {
     for door in &*doors {
         door.unparker.unpark()?;
     }
-    let mut bytes = 0;
+    let mut all = Took::default();
     for (index, thread) in threads.into_iter().enumerate() {
-        let Took { sessions, bytes: took, handed_over } = thread.join().map_err(|_| "a shard panicked")??;
-        println!("shard {index}: {sessions} sessions, {took} bytes, {handed_over} datagrams handed over");
-        bytes += took;
+        let Took { sessions, moves, bytes, handed_over } =
+            thread.join().map_err(|_| "a shard panicked")??;
+        println!(
+            "shard {index}: {sessions} sessions, {moves} moves, {bytes} bytes, {handed_over} datagrams handed over"
+        );
+        all.sessions += sessions;
+        all.moves += moves;
+        all.bytes += bytes;
+        all.handed_over += handed_over;
     }
-    assert_eq!(bytes, usize::from(PEERS) * BYTES);
+    let peers = usize::from(PEERS);
+    assert_eq!((all.sessions, all.moves, all.bytes), (peers, peers, peers * BYTES));
+    // Each other port leads to another socket by chance: one time in 2^32 none does.
+    assert_ne!(all.handed_over, 0);
     Ok(())
 }
 
@@ -116,7 +126,11 @@ impl Worker {
             self.receive(doors)?;
             let again = self.endpoint.handle_timeout(self.driver.now(), Budget(1024)) == Progress::More;
             while let Some((_, event)) = self.endpoint.poll_event() {
-                self.took.sessions += usize::from(event == Event::Connected);
+                match event {
+                    Event::Connected => self.took.sessions += 1,
+                    Event::PathChanged => self.took.moves += 1,
+                    _ => {}
+                }
             }
             let again = self.transmit()? || again;
             let next = self.endpoint.poll_timeout().map(|deadline| deadline.at);
@@ -167,30 +181,61 @@ fn take(endpoint: &mut Endpoint, now: Instant, meta: &RxMeta, datagram: &mut [u8
     bytes
 }
 
-/// A peer: delivers its bytes, and leaves.
+/// A peer: delivers its bytes in two streams, the second one from another port, and leaves.
 struct Sender {
-    content: Bytes,
-    delivered: Option<SessionHandle>,
+    half: Bytes,
+    session: Option<SessionHandle>,
+    delivered: usize,
+    moved: bool,
 }
 
 fn deliver(number: u8, addr: SocketAddr, id: PeerId) -> Result<(), Failure> {
-    let driver = MioDriver::bind((Ipv4Addr::LOCALHOST, 0).into(), &Options::default())?;
+    let any = (Ipv4Addr::LOCALHOST, 0).into();
+    let driver = MioDriver::bind(any, &Options::default())?;
     let config = Config::new(Identity::from_seed([100 + number; 32]), b"shards");
     let mut endpoint = Endpoint::new(config, [number; 32], driver.now())?;
     endpoint.connect(driver.now(), Peer { addr, id: Some(id) }, Via::default())?;
-    let sender = Sender { content: vec![number; BYTES].into(), delivered: None };
-    let mut runner = Runner::new(driver, endpoint, sender);
+    let half = vec![number; BYTES / 2].into();
+    let mut runner =
+        Runner::new(driver, endpoint, Sender { half, session: None, delivered: 0, moved: false });
     runner.run()?;
+
+    let (former, mut endpoint, mut sender) = runner.into_parts();
+    let driver = MioDriver::bind(any, &Options::default())?.with_clock(former.clock());
+    let handle = sender.session.ok_or("it was connected")?;
+    let mut session = endpoint.session(handle).ok_or("it is connected")?;
+    // Every second one says that it moves and takes another connection id; the others do as if a router had moved them.
+    if number.is_multiple_of(2) {
+        session.migrate(driver.now(), None, Via::default())?;
+    }
+    sender.moved = true;
+    sender.write(&mut session);
+    drop(former);
+    Runner::new(driver, endpoint, sender).run()?;
     Ok(())
+}
+
+impl Sender {
+    /// Gives half of the content to a stream.
+    fn write(&self, session: &mut Session<'_>) {
+        let stream = session.open(Dir::Uni).expect("the peer allows streams");
+        session.write(stream, self.half.clone()).expect("one chunk fits");
+        session.finish(stream).expect("it is open");
+    }
 }
 
 impl App for Sender {
     fn on_turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Turn {
-        match self.delivered.and_then(|session| endpoint.session(session)) {
-            Some(mut session) => session.close(now, 0),
-            None => return Turn::Continue,
+        match (self.delivered, self.moved) {
+            (1, false) => Turn::Stop,
+            (2, _) => {
+                if let Some(mut session) = self.session.and_then(|session| endpoint.session(session)) {
+                    session.close(now, 0);
+                }
+                Turn::Stop
+            }
+            _ => Turn::Continue,
         }
-        Turn::Stop
     }
 
     fn on_payload(&mut self, _: Payload<'_>) {}
@@ -198,13 +243,11 @@ impl App for Sender {
     fn on_event(&mut self, _: Instant, endpoint: &mut Endpoint, session: SessionHandle, event: Event) {
         match event {
             Event::Connected => {
-                let mut session = endpoint.session(session).expect("it is connected");
-                let stream = session.open(Dir::Uni).expect("the peer allows streams");
-                session.write(stream, self.content.clone()).expect("one chunk fits");
-                session.finish(stream).expect("it is open");
+                self.session = Some(session);
+                self.write(&mut endpoint.session(session).expect("it is connected"));
             }
-            Event::Delivered(_) => self.delivered = Some(session),
-            Event::Closed(CloseReason::Local) if self.delivered.is_some() => {}
+            Event::Delivered(_) => self.delivered += 1,
+            Event::Closed(CloseReason::Local) if self.delivered == 2 => {}
             Event::Closed(reason) => panic!("closed: {reason:?}"),
             _ => {}
         }

@@ -72,6 +72,18 @@ impl MioDriver {
         })
     }
 
+    /// Goes on with the clock of the driver that it takes the place of. An endpoint moves to another socket without
+    /// its time going backwards; call it before anything else.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The clock of [`Driver::now`].
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Bytes that may wait in the socket, to be received and to be sent.
     ///
     /// What the system granted of [`Options::recv_buffer_bytes`] and [`Options::send_buffer_bytes`]. It

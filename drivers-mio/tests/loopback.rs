@@ -415,3 +415,14 @@ fn a_driver_shows_nothing_of_what_it_received() {
     assert!(shown.starts_with("MioDriver { local_addr: 127.0.0.1:"), "{shown}");
     assert!(!shown.contains("119, 119"), "{shown}");
 }
+
+#[test]
+fn a_driver_goes_on_with_the_clock_of_the_one_before() {
+    let mut former = bind(V4);
+    let until = former.now().saturating_add(Duration::from_millis(20));
+    while former.now() < until {
+        former.park(Some(until)).unwrap();
+    }
+    let next = bind(V4).with_clock(former.clock());
+    assert!(next.now() >= until, "{:?}", next.now());
+}
