@@ -1,0 +1,112 @@
+//! Tokens: what only the owner of an address can show, without a state for each.
+
+use core::time::Duration;
+
+use subtle::ConstantTimeEq;
+use wraith_proto::Instant;
+use zeroize::Zeroizing;
+
+use crate::id::Id;
+use crate::node::Node;
+
+/// Bytes of a token.
+pub const TOKEN: usize = 16;
+
+/// A token, 16 bytes.
+pub type Token = [u8; TOKEN];
+
+/// How long the token of one period is given out; it is accepted as long again.
+const PERIOD: Duration = Duration::from_mins(5);
+
+/// Makes and checks tokens: keyed BLAKE3 over who it is for and the period, as the cookies of handshakes (`PROTO §4.14`).
+pub(crate) struct Tokens {
+    root: Zeroizing<[u8; 32]>,
+}
+
+impl Tokens {
+    pub(crate) fn new(root: [u8; 32]) -> Self {
+        Self { root: Zeroizing::new(root) }
+    }
+
+    /// The address token of `node`: it received something there.
+    pub(crate) fn address(&self, now: Instant, node: &Node) -> Token {
+        self.token(period(now), node, None)
+    }
+
+    /// The write token of `node` for records under `key`: it asked for them first.
+    pub(crate) fn write(&self, now: Instant, node: &Node, key: &Id) -> Token {
+        self.token(period(now), node, Some(key))
+    }
+
+    pub(crate) fn is_address(&self, now: Instant, node: &Node, token: &Token) -> bool {
+        is_current(now, token, |period| self.token(period, node, None))
+    }
+
+    pub(crate) fn is_write(&self, now: Instant, node: &Node, key: &Id, token: &Token) -> bool {
+        is_current(now, token, |period| self.token(period, node, Some(key)))
+    }
+
+    fn token(&self, period: u64, node: &Node, key: Option<&Id>) -> Token {
+        let mut hasher = blake3::Hasher::new_keyed(&self.root);
+        hasher.update(&period.to_be_bytes()).update(&node.address.bytes()).update(&node.key);
+        if let Some(key) = key {
+            hasher.update(key.as_bytes());
+        }
+        let mut token = [0; TOKEN];
+        hasher.finalize_xof().fill(&mut token);
+        token
+    }
+}
+
+/// Whether it is of this period or the one before. All zeros is how a message says that it has none.
+fn is_current(now: Instant, token: &Token, make: impl Fn(u64) -> Token) -> bool {
+    let period = period(now);
+    let periods = [Some(period), period.checked_sub(1)].into_iter().flatten();
+    *token != [0; TOKEN] && periods.map(make).any(|right| bool::from(right.ct_eq(token)))
+}
+
+const fn period(now: Instant) -> u64 {
+    now.as_nanos() / PERIOD.as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::SocketAddr;
+
+    use super::*;
+    use crate::node::NodeRef;
+
+    fn node(key: u8, address: &str) -> Node {
+        NodeRef { key: [key; 32], address: address.parse::<SocketAddr>().unwrap() }.into()
+    }
+
+    fn at(period: u32) -> Instant {
+        Instant::MIN.saturating_add(PERIOD * period)
+    }
+
+    #[test]
+    fn a_token_serves_whom_it_was_made_for_and_nobody_else() {
+        let tokens = Tokens::new([1; 32]);
+        let (node, key) = (node(1, "9.8.7.6:5"), Id::from_bytes([3; 32]));
+        let (address, write) = (tokens.address(at(4), &node), tokens.write(at(4), &node, &key));
+        assert!(tokens.is_address(at(4), &node, &address) && tokens.is_write(at(4), &node, &key, &write));
+        assert!(!tokens.is_address(at(4), &node, &write) && !tokens.is_write(at(4), &node, &key, &address));
+        assert!(!tokens.is_write(at(4), &node, &Id::from_bytes([4; 32]), &write));
+        for other in [self::node(2, "9.8.7.6:5"), self::node(1, "9.8.7.6:6"), self::node(1, "9.8.7.5:5")] {
+            assert!(!tokens.is_address(at(4), &other, &address));
+            assert!(!tokens.is_write(at(4), &other, &key, &write));
+        }
+        assert!(!Tokens::new([2; 32]).is_address(at(4), &node, &address));
+    }
+
+    #[test]
+    fn a_token_lasts_for_its_period_and_the_next() {
+        let tokens = Tokens::new([1; 32]);
+        let node = node(1, "9.8.7.6:5");
+        let token = tokens.address(at(4), &node);
+        assert!(tokens.is_address(at(5), &node, &token));
+        assert!(!tokens.is_address(at(6), &node, &token));
+        assert!(!tokens.is_address(at(3), &node, &token));
+        assert!(!tokens.is_address(Instant::MIN, &node, &[0; TOKEN]));
+    }
+}
