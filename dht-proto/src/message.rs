@@ -365,6 +365,11 @@ fn read_node(reader: &mut Reader<'_>) -> Result<Node, Malformed> {
     Ok(Node { key: *reader.array()?, address })
 }
 
+/// Nodes without their number, of which there are `count`.
+pub(crate) fn nodes(bytes: &[u8], count: u8) -> impl Iterator<Item = Node> {
+    Nodes { bytes, count }.compact()
+}
+
 fn read_id(reader: &mut Reader<'_>) -> Result<Id, Malformed> {
     reader.array().map(|bytes| Id::from_bytes(*bytes))
 }

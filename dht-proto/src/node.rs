@@ -174,13 +174,15 @@ pub(crate) fn has_room_for<'a>(others: impl Iterator<Item = &'a Address>, new: &
     if !new.is_public() {
         return true;
     }
+    // Compared as numbers, since lookups do this for every node that they hear of.
+    let own = u128::from_be_bytes(new.ip);
+    let mask = |prefix: &[u8]| u128::MAX << (128 - 8 * prefix.len());
+    let (site_mask, region_mask) = (mask(new.site()), mask(new.region()));
     let (mut site, mut region) = (0, 0);
     for other in others {
-        // The region is the beginning of the site.
-        if other.region() == new.region() {
-            region += 1;
-            site += usize::from(other.site() == new.site());
-        }
+        let differing = own ^ u128::from_be_bytes(other.ip);
+        region += usize::from(differing & region_mask == 0);
+        site += usize::from(differing & site_mask == 0);
     }
     site < PER_SITE && region < PER_REGION
 }

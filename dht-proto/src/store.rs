@@ -239,6 +239,11 @@ impl Store {
         })
     }
 
+    /// Whether there is a record.
+    pub(crate) fn contains(&self, key: &Id, kind: Kind, now: u32) -> bool {
+        self.find(key, kind, now).is_some()
+    }
+
     /// Records that are kept, providers among them.
     pub(crate) const fn len(&self) -> usize {
         self.used

@@ -19,6 +19,9 @@ const PATIENCE: u8 = 2;
 /// Seconds without an answer after which a node has to show that it is still there.
 pub(crate) const STALE: u32 = 15 * 60;
 
+/// Seconds for which a node surely takes an address token that it gave.
+const FRESH: u32 = 5 * 60;
+
 /// A node that answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contact {
@@ -159,11 +162,12 @@ impl Table {
         &self.contacts[usize::from(at)]
     }
 
-    /// What `node` gave us for our next request; zeros if nothing.
-    pub(crate) fn token(&self, node: &Node) -> Token {
+    /// What `node` gave us for our next request; zeros if nothing, or if it may take it no more.
+    pub(crate) fn token(&self, node: &Node, now: u32) -> Token {
         self.find(node.id().place(), &node.key)
             .map(|at| &self.contacts[at])
             .filter(|contact| contact.node.address == node.address)
+            .filter(|contact| now.saturating_sub(contact.seen) < FRESH)
             .map_or_else(Token::default, |contact| contact.token)
     }
 

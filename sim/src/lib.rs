@@ -5,6 +5,7 @@
 //! - [`Pair`]: two endpoints on a path, the fixture of most tests; [`Network`]: many around one router.
 //! - [`Line`]: flows that share a line, to judge congestion control.
 //! - [`Recorder`]: a host that keeps what arrives; [`Model`]: what an ideal session would have delivered.
+//! - `dht` (feature `dht`): networks of DHT nodes, with churn and adversaries.
 //! - [`Transcript`]: the hash of all that was sent.
 //! - [`Transparent`]: a crypto provider that hides nothing.
 //! - `alloc` (feature `alloc-count`): an allocator that counts, for tests that promise to allocate nothing.
@@ -15,6 +16,8 @@
 #[expect(unsafe_code, reason = "a global allocator is unsafe by its trait; it only counts and forwards")]
 pub mod alloc;
 mod clock;
+#[cfg(feature = "dht")]
+pub mod dht;
 mod line;
 mod link;
 mod model;

@@ -1,0 +1,331 @@
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use wraith_proto::Identity;
+
+use super::*;
+use crate::config::Limits;
+use crate::event::Outcome;
+use crate::message::{Held, Nodes};
+use crate::record::value_key;
+
+const NOW: Instant = Instant::from_nanos(3_600_000_000_000);
+
+/// A node with its name.
+struct Peer {
+    dht: Dht,
+    me: NodeRef,
+}
+
+impl Peer {
+    fn new(at: u8) -> Self {
+        let peer = Identity::from_seed([at; 32]).peer_id();
+        let dht = Dht::new(&Limits::default(), &peer, &[at; 32], NOW);
+        Self { dht, me: NodeRef::new(&peer, SocketAddr::from(([9, at, 1, 1], 5))) }
+    }
+
+    fn sends(&mut self, now: Instant) -> Option<(NodeRef, Vec<u8>)> {
+        let mut buffer = [0; MAX_MESSAGE];
+        let (to, len) = self.dht.poll_transmit(now, &mut buffer)?;
+        Some((to, buffer[..len].to_vec()))
+    }
+
+    fn handle(&mut self, from: NodeRef, message: &[u8]) -> Result<(), DropReason> {
+        self.dht.handle(NOW, from, message)
+    }
+}
+
+/// Carries messages at once until nobody has one.
+fn carry(peers: &mut [Peer], now: Instant) {
+    while let Some((from, (to, message))) =
+        peers.iter_mut().find_map(|peer| Some((peer.me, peer.sends(now)?)))
+    {
+        if let Some(peer) = peers.iter_mut().find(|peer| peer.me == to) {
+            peer.dht.handle(now, from, &message).unwrap();
+        }
+    }
+}
+
+/// Some nodes that know each other.
+fn network(count: u8) -> Vec<Peer> {
+    let mut peers: Vec<Peer> = (0..count).map(Peer::new).collect();
+    let first = peers[0].me;
+    for at in 1..peers.len() {
+        peers[at].dht.bootstrap(first, NOW);
+        carry(&mut peers, NOW);
+        assert!(matches!(peers[at].dht.poll_event(), Some(Event::Joined(1..))));
+    }
+    peers
+}
+
+/// A node that has just asked another, the other, and the question.
+fn asking() -> (Peer, Peer, Vec<u8>) {
+    let (mut asks, other) = (Peer::new(1), Peer::new(2));
+    asks.dht.bootstrap(other.me, NOW);
+    let (to, request) = asks.sends(NOW).unwrap();
+    assert_eq!(to, other.me);
+    (asks, other, request)
+}
+
+fn answer_to(other: &mut Peer, from: NodeRef, request: &[u8]) -> Vec<u8> {
+    other.handle(from, request).unwrap();
+    let (to, answer) = other.sends(NOW).unwrap();
+    assert_eq!(to, from);
+    answer
+}
+
+#[test]
+fn a_default_node_takes_64_kib_at_most() {
+    let limits = Limits::default();
+    assert!(limits.memory() <= 64 << 10, "{}", limits.memory());
+    assert!(limits.contacts == 512 && limits.record_memory() < 5_100_000, "{}", limits.record_memory());
+}
+
+#[test]
+fn only_the_asked_node_at_the_asked_address_answers_and_only_once() {
+    let (mut asks, mut other, request) = asking();
+    let answer = answer_to(&mut other, asks.me, &request);
+    let moved = NodeRef { address: "9.2.1.1:6".parse().unwrap(), ..other.me };
+    let impostor = NodeRef { address: other.me.address, ..Peer::new(3).me };
+    for from in [moved, impostor] {
+        assert_eq!(asks.handle(from, &answer), Err(DropReason::Unasked));
+    }
+    for at in 1..9 {
+        let mut forged = answer.clone();
+        forged[at] ^= 1;
+        assert_eq!(asks.handle(other.me, &forged), Err(DropReason::Unasked));
+    }
+    assert_eq!(asks.dht.contact_count(), 0);
+    // None of these took the place of the right one.
+    assert_eq!(asks.handle(other.me, &answer), Ok(()));
+    assert_eq!(asks.dht.contacts().collect::<Vec<_>>(), [other.me]);
+    assert_eq!(asks.handle(other.me, &answer), Err(DropReason::Unasked));
+}
+
+#[test]
+fn who_only_asks_does_not_enter_the_table() {
+    let (asks, mut other, request) = asking();
+    answer_to(&mut other, asks.me, &request);
+    assert_eq!(other.dht.contact_count(), 0);
+    let (to, ping) = other.sends(NOW).unwrap();
+    assert_eq!(to, asks.me);
+    assert!(matches!(Message::parse(&ping), Ok(Message::Request { ask: Ask::Ping, .. })));
+}
+
+#[test]
+fn an_answer_to_who_has_no_token_is_not_longer_than_the_request() {
+    let mut peers = network(30);
+    let stranger = Peer::new(99);
+    let request = |token, padded| {
+        let mut bytes = [0; MAX_MESSAGE];
+        let mut w = Writer::new(&mut bytes);
+        write_request(&mut w, [1; 8], &token, &Ask::FindNode(Id::from_bytes([7; 32]))).unwrap();
+        let len = if padded { w.len() } else { 57 };
+        bytes[..len].to_vec()
+    };
+    let lens = |answer: &[u8]| match Message::parse(answer) {
+        Ok(Message::Answer { token, reply: Reply::Found { nodes, .. }, .. }) => (token, nodes.len()),
+        other => panic!("{other:?}"),
+    };
+    let short = request([0; 16], false);
+    let answer = answer_to(&mut peers[0], stranger.me, &short);
+    assert!(answer.len() <= short.len());
+    let (token, nodes) = lens(&answer);
+    assert_eq!(nodes, 0);
+    let answer = answer_to(&mut peers[1], stranger.me, &request([0; 16], true));
+    assert_eq!(lens(&answer).1, 20);
+    // With its token a short request has a long answer; with the token of another address it has not.
+    assert_eq!(lens(&answer_to(&mut peers[0], stranger.me, &request(token, false))).1, 20);
+    let elsewhere = NodeRef { address: "9.99.1.1:6".parse().unwrap(), ..stranger.me };
+    assert_eq!(lens(&answer_to(&mut peers[0], elsewhere, &request(token, false))).1, 0);
+}
+
+#[test]
+fn nothing_is_stored_with_the_token_of_another_node_key_or_time() {
+    let (asks, mut other, request) = asking();
+    let answer = answer_to(&mut other, asks.me, &request);
+    let Ok(Message::Answer { reply: Reply::Found { write_token, .. }, .. }) = Message::parse(&answer) else {
+        panic!()
+    };
+    let key = asks.dht.id();
+    let mut store = |from: NodeRef, key: Id, after| {
+        let ask = Ask::Store { key, write_token, expected: None, record: None };
+        let mut bytes = [0; MAX_MESSAGE];
+        let mut w = Writer::new(&mut bytes);
+        write_request(&mut w, [1; 8], &[0; 16], &ask).unwrap();
+        let now = NOW.saturating_add(after);
+        other.dht.handle(now, from, w.written()).unwrap();
+        let answer = other.sends(now).unwrap().1;
+        match Message::parse(&answer) {
+            Ok(Message::Answer { reply: Reply::Stored { result, .. }, .. }) => result,
+            other => panic!("{other:?}"),
+        }
+    };
+    let moved = NodeRef { address: "9.1.1.1:6".parse().unwrap(), ..asks.me };
+    assert_eq!(store(moved, key, Duration::ZERO), StoreResult::BadToken);
+    assert_eq!(store(asks.me, Id::from_bytes([1; 32]), Duration::ZERO), StoreResult::BadToken);
+    assert_eq!(store(asks.me, key, Duration::from_mins(10)), StoreResult::BadToken);
+    assert_eq!(store(asks.me, key, Duration::ZERO), StoreResult::Stored);
+}
+
+#[test]
+fn two_nodes_store_find_and_announce() {
+    let mut peers = network(2);
+    let put = peers[0].dht.put(&Record::Value(b"hello"), None, NOW).unwrap();
+    carry(&mut peers, NOW);
+    match peers[0].dht.poll_event() {
+        Some(Event::Ended(id, Outcome::Stored { nodes: 1, conflict: None })) => assert_eq!(id, put),
+        other => panic!("{other:?}"),
+    }
+    assert!(peers[1].dht.holds(&value_key(b"hello"), Kind::Value, NOW));
+    peers[0].dht.announce(Id::from_bytes([4; 32]), NOW).unwrap();
+    carry(&mut peers, NOW);
+    assert!(matches!(peers[0].dht.poll_event(), Some(Event::Ended(_, Outcome::Stored { nodes: 1, .. }))));
+    assert_eq!(peers[1].dht.record_count(), 2);
+}
+
+#[test]
+fn a_network_finds_providers_and_the_newest_signed_record() {
+    let mut peers = network(30);
+    let (owner, key) = (Identity::from_seed([200; 32]), Id::from_bytes([4; 32]));
+    let peer = owner.peer_id();
+    for (at, seq) in [(3, 1), (4, 2)] {
+        let signature = crate::sign(&owner, 0, seq, &[seq as u8]).unwrap();
+        let signed =
+            crate::Signed { peer: peer.as_bytes(), salt: 0, seq, signature: &signature, value: &[seq as u8] };
+        peers[at].dht.put(&Record::Signed(signed), None, NOW).unwrap();
+        peers[at].dht.announce(key, NOW).unwrap();
+        carry(&mut peers, NOW);
+    }
+    peers[25].dht.get(crate::signed_key(&peer, 0), Kind::Signed, NOW).unwrap();
+    peers[25].dht.get(key, Kind::Providers, NOW).unwrap();
+    carry(&mut peers, NOW);
+    match peers[25].dht.poll_event() {
+        Some(Event::Ended(_, Outcome::Found { record, .. })) => {
+            assert_eq!((record.seq(), record.value()), (2, &[2][..]));
+        }
+        other => panic!("{other:?}"),
+    }
+    let expected = [peers[3].me, peers[4].me];
+    match peers[25].dht.poll_event() {
+        Some(Event::Ended(_, Outcome::Providers { providers, .. })) => {
+            let found: Vec<_> = providers.iter().collect();
+            assert!(found.len() == 2 && expected.iter().all(|node| found.contains(node)), "{found:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    peers[25].dht.get(Id::from_bytes([5; 32]), Kind::Value, NOW).unwrap();
+    carry(&mut peers, NOW);
+    assert!(matches!(peers[25].dht.poll_event(), Some(Event::Ended(_, Outcome::NotFound))));
+}
+
+#[test]
+fn a_silent_bootstrap_node_ends_in_joined_by_nobody_and_is_asked_again() {
+    let mut alone = Peer::new(1);
+    alone.dht.bootstrap(Peer::new(2).me, NOW);
+    assert!(alone.sends(NOW).is_some());
+    let mut now = NOW;
+    while alone.dht.poll_event().is_none() {
+        now = alone.dht.poll_timeout();
+        alone.dht.handle_timeout(now);
+        assert!(now <= NOW.saturating_add(Duration::from_millis(1_500)));
+        assert!(alone.sends(now).is_none());
+    }
+    assert_eq!(alone.dht.contact_count(), 0);
+    let end = now.saturating_add(Duration::from_secs(80));
+    while now < end && alone.sends(now).is_none() {
+        now = alone.dht.poll_timeout();
+        alone.dht.handle_timeout(now);
+    }
+    assert!(now < end);
+}
+
+#[test]
+fn a_lookup_without_contacts_ends_at_once_and_slots_are_limited() {
+    let mut alone = Peer::new(1);
+    let queries = usize::from(Limits::default().queries);
+    for _ in 0..queries {
+        alone.dht.get(Id::from_bytes([5; 32]), Kind::Value, NOW).unwrap();
+    }
+    assert_eq!(alone.dht.find(Id::from_bytes([5; 32]), NOW), Err(StartError::Busy));
+    for _ in 0..queries {
+        assert!(matches!(alone.dht.poll_event(), Some(Event::Ended(_, Outcome::NotFound))));
+    }
+    assert!(alone.dht.poll_event().is_none());
+    assert!(alone.dht.find(Id::from_bytes([5; 32]), NOW).is_ok());
+}
+
+#[test]
+fn a_public_node_does_not_make_others_send_to_private_addresses() {
+    let (mut asks, other, request) = asking();
+    let mut answer = vec![0x82];
+    answer.extend_from_slice(&request[1..9]);
+    answer.extend_from_slice(&[1; 32]);
+    answer.extend_from_slice(&[0, 3]);
+    for ip in [[127, 0, 0, 1], [192, 168, 1, 1], [9, 50, 1, 1]] {
+        answer.extend_from_slice(&[4, ip[0], ip[1], ip[2], ip[3], 0, 5]);
+        answer.extend_from_slice(&[ip[0]; 32]);
+    }
+    asks.handle(other.me, &answer).unwrap();
+    let (to, _) = asks.sends(NOW).unwrap();
+    assert_eq!(to.address, "9.50.1.1:5".parse().unwrap());
+    assert!(asks.sends(NOW).is_none());
+}
+
+#[test]
+fn a_forged_record_in_an_answer_is_not_taken() {
+    let mut peers = network(2);
+    let key = value_key(b"right");
+    peers[0].dht.get(key, Kind::Value, NOW).unwrap();
+    let (to, request) = peers[0].sends(NOW).unwrap();
+    assert_eq!(to, peers[1].me);
+    let mut answer = vec![0x82];
+    answer.extend_from_slice(&request[1..9]);
+    answer.extend_from_slice(&[1; 32]);
+    answer.extend_from_slice(b"\x01\x00\x05wrong\x00");
+    assert!(matches!(
+        Message::parse(&answer),
+        Ok(Message::Answer { reply: Reply::Found { record: Held::Record(Record::Value(b"wrong")), nodes, .. }, .. })
+            if nodes == Nodes::default()
+    ));
+    peers[0].handle(to, &answer).unwrap();
+    assert!(matches!(peers[0].dht.poll_event(), Some(Event::Ended(_, Outcome::NotFound))));
+}
+
+#[test]
+fn a_prefix_that_asks_too_much_is_not_answered() {
+    let mut node = Peer::new(1);
+    let ping = Message::parse(&[1; 25]).is_ok();
+    assert!(ping);
+    let mut message = vec![1; 25];
+    message.resize(MAX_MESSAGE, 0);
+    let answered = (0..200)
+        .filter(|&at| {
+            let from = NodeRef { key: [at; 32], address: SocketAddr::from(([9, 9, 9, at], 5)) };
+            let admitted = node.handle(from, &message) == Ok(());
+            while node.sends(NOW).is_some() {}
+            admitted
+        })
+        .count();
+    assert_eq!(answered, usize::from(Limits::default().rate.per_prefix));
+}
+
+proptest! {
+    #[test]
+    fn random_messages_change_nothing_that_matters(messages in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..200), 0_usize..8), 0..50)) {
+        let mut node = Peer::new(1);
+        for (mut message, kind) in messages {
+            if let (Some(first), Some(&kind)) = (message.first_mut(), [1, 2, 3, 4, 0x81, 0x82, 0x84].get(kind)) {
+                *first = kind;
+            }
+            let _ = node.handle(Peer::new(2).me, &message);
+            if let Some((_, sent)) = node.sends(NOW) {
+                prop_assert!(Message::parse(&sent).is_ok());
+            }
+        }
+        prop_assert_eq!((node.dht.contact_count(), node.dht.record_count()), (0, 0));
+    }
+}

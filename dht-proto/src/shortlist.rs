@@ -1,0 +1,216 @@
+//! The nodes that one lookup has heard of, nearest first.
+
+use crate::node::{Node, has_room_for};
+use crate::table::K;
+use crate::token::Token;
+
+/// Disjoint paths of a lookup: the α of Kademlia. A node is asked on one of them, so that one liar misleads one path.
+pub(crate) const PATHS: usize = 3;
+
+/// Nodes that a lookup keeps in mind.
+const CAPACITY: usize = 56;
+
+/// What is known of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// Not asked yet.
+    New,
+    /// Asked.
+    Asked,
+    /// It answered, with this write token.
+    Answered(Token),
+    /// It answered, and was chosen to store.
+    Chosen(Token),
+    /// It did not answer. It stays, so that its prefix does not get another place.
+    Failed,
+}
+
+/// A node of a lookup.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) node: Node,
+    pub(crate) distance: u64,
+    pub(crate) state: State,
+    /// The paths that know it, one bit each.
+    pub(crate) paths: u8,
+    /// Steps of the chain of queries that leads to its answer.
+    pub(crate) depth: u8,
+}
+
+/// Nodes by their distance. Two of one distance are taken for one.
+#[derive(Debug, Default)]
+pub(crate) struct Shortlist {
+    entries: heapless::Vec<Entry, CAPACITY>,
+}
+
+impl Shortlist {
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Takes `node` in if there is room for its prefix and it is nearer than the last; a path that knows it already
+    /// knows it better.
+    pub(crate) fn learn(&mut self, node: Node, distance: u64, path: u8, depth: u8) {
+        let index = self.entries.partition_point(|entry| entry.distance < distance);
+        if let Some(known) = self.entries.get_mut(index).filter(|known| known.distance == distance) {
+            known.paths |= 1 << path;
+            return;
+        }
+        if self.entries.is_full() && index == CAPACITY {
+            return;
+        }
+        if !has_room_for(self.entries.iter().map(|entry| &entry.node.address), &node.address) {
+            return;
+        }
+        if self.entries.is_full() && !self.drop_last() {
+            return;
+        }
+        let entry = Entry { node, distance, state: State::New, paths: 1 << path, depth };
+        let index = index.min(self.entries.len());
+        // There is room: one was dropped.
+        let _ = self.entries.insert(index, entry);
+    }
+
+    /// Whom `path` asks next: the nearest that it knows and nobody asked, as long as fewer than [`K`] nearer ones
+    /// answered or may answer, or it is within `radius`.
+    pub(crate) fn candidate(&self, path: u8, radius: u64) -> Option<Entry> {
+        let known =
+            self.entries.iter().filter(|entry| entry.paths & 1 << path != 0 && entry.state != State::Failed);
+        for (before, entry) in known.enumerate() {
+            if before >= K && entry.distance > radius {
+                return None;
+            }
+            if entry.state == State::New {
+                return Some(*entry);
+            }
+        }
+        None
+    }
+
+    /// The node at a distance.
+    pub(crate) fn at(&mut self, distance: u64) -> Option<&mut Entry> {
+        let index = self.entries.binary_search_by_key(&distance, |entry| entry.distance).ok()?;
+        self.entries.get_mut(index)
+    }
+
+    /// Chooses whom to store on: the [`K`] nearest that answered, and all that did within `radius`.
+    pub(crate) fn choose(&mut self, radius: u64) {
+        let mut count = 0;
+        for entry in &mut self.entries {
+            if let State::Answered(token) = entry.state
+                && (count < K || entry.distance <= radius)
+            {
+                entry.state = State::Chosen(token);
+                count += 1;
+            }
+        }
+    }
+
+    /// The nearest that was chosen and not asked since, and its token.
+    pub(crate) fn chosen(&self) -> Option<(Entry, Token)> {
+        self.entries.iter().find_map(|entry| match entry.state {
+            State::Chosen(token) => Some((*entry, token)),
+            _ => None,
+        })
+    }
+
+    /// Those that answered, nearest first.
+    pub(crate) fn answered(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| matches!(entry.state, State::Answered(_)))
+    }
+
+    /// The last that nobody waits for goes.
+    fn drop_last(&mut self) -> bool {
+        let last = self.entries.iter().rposition(|entry| entry.state != State::Asked);
+        last.is_some_and(|last| {
+            self.entries.remove(last);
+            true
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::SocketAddr;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::node::NodeRef;
+
+    fn node(site: u8) -> Node {
+        NodeRef { key: [site; 32], address: SocketAddr::from(([9, site, 1, 1], 5)) }.into()
+    }
+
+    fn distances(list: &Shortlist) -> Vec<u64> {
+        list.entries.iter().map(|entry| entry.distance).collect()
+    }
+
+    #[test]
+    fn a_path_asks_the_nearest_that_it_knows_until_twenty_are_nearer() {
+        let mut list = Shortlist::default();
+        for at in 0..30 {
+            list.learn(node(at), u64::from(at), at % 2, 1);
+        }
+        assert_eq!(list.candidate(0, 0).unwrap().distance, 0);
+        assert_eq!(list.candidate(1, 0).unwrap().distance, 1);
+        assert!(list.candidate(2, u64::MAX).is_none());
+        for at in 0..25 {
+            list.learn(node(at), u64::from(at), 2, 2);
+        }
+        for at in 0..20 {
+            list.at(at).unwrap().state = State::Asked;
+        }
+        assert!(list.candidate(2, 19).is_none());
+        assert_eq!(list.candidate(2, 20).unwrap().distance, 20, "the radius reaches further");
+        list.at(3).unwrap().state = State::Failed;
+        assert_eq!(list.candidate(2, 0).unwrap().distance, 20);
+    }
+
+    #[test]
+    fn a_prefix_keeps_its_places_though_its_nodes_fail() {
+        let mut list = Shortlist::default();
+        let same = |at: u8| Node { key: [at; 32], ..node(7) };
+        list.learn(same(1), 50, 0, 1);
+        list.learn(same(2), 40, 0, 1);
+        list.learn(same(3), 30, 1, 1);
+        list.at(40).unwrap().state = State::Failed;
+        list.learn(same(4), 20, 2, 1);
+        assert_eq!(distances(&list), [40, 50]);
+    }
+
+    #[test]
+    fn a_full_list_drops_its_last_but_nobody_who_was_asked() {
+        let mut list = Shortlist::default();
+        for at in 0..CAPACITY as u8 {
+            list.learn(node(at), 1_000 + u64::from(at), 0, 1);
+        }
+        list.at(1_055).unwrap().state = State::Asked;
+        list.learn(node(100), 2_000, 0, 1);
+        list.learn(node(101), 5, 0, 1);
+        let distances = distances(&list);
+        assert_eq!(
+            (distances.len(), distances[0], distances[54], distances[55]),
+            (CAPACITY, 5, 1_053, 1_055)
+        );
+    }
+
+    #[test]
+    fn the_store_set_is_the_nearest_twenty_and_the_radius() {
+        for (radius, expected) in [(0, 20), (22, 22), (u64::MAX, 29)] {
+            let mut list = Shortlist::default();
+            for at in 0..30 {
+                list.learn(node(at), u64::from(at), 0, 1);
+                list.at(u64::from(at)).unwrap().state = State::Answered([at; 16]);
+            }
+            list.at(5).unwrap().state = State::Failed;
+            list.choose(radius);
+            let mut count = 0;
+            while let Some((entry, token)) = list.chosen() {
+                assert_eq!(token, [entry.distance as u8; 16]);
+                list.at(entry.distance).unwrap().state = State::Asked;
+                count += 1;
+            }
+            assert_eq!(count, expected);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The nodes and the datagrams between them.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use wraith_dht_proto::{Dht, Event, Id, Limits, MAX_MESSAGE, NodeRef, Outcome, QueryId};
+use wraith_proto::{Identity, Instant};
+
+use crate::Rng;
+
+/// What a node does once it [turned](DhtNetwork::turn).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Behaviour {
+    /// As it should.
+    Honest,
+    /// It receives and sends nothing.
+    Silent,
+    /// It answers that it has no record, and names other liars only; what it is to store it forgets.
+    Lying,
+    /// It does as it should, and besides asks nodes at random, 20 times a second.
+    Flooding,
+}
+
+struct Node {
+    dht: Dht,
+    me: NodeRef,
+    behaviour: Behaviour,
+    /// When its timer goes off, nanoseconds.
+    armed: u64,
+}
+
+/// What comes to a node.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Arrival {
+    Timer,
+    Join,
+    Flood,
+    Message(u32, Box<[u8]>),
+}
+
+/// How a lookup ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Ended {
+    Found { value: Vec<u8>, hops: u8 },
+    Stored(u8),
+    Nothing,
+}
+
+/// Many nodes, reproducible from one seed.
+pub struct DhtNetwork {
+    nodes: Vec<Node>,
+    by_address: HashMap<SocketAddr, u32>,
+    liars: Vec<u32>,
+    queue: BinaryHeap<Reverse<(u64, u64, u32, Arrival)>>,
+    sent: u64,
+    now: Instant,
+    rng: Rng,
+    limits: Limits,
+    ended: Vec<(u32, QueryId, Ended)>,
+    datagrams: u64,
+}
+
+impl DhtNetwork {
+    /// A network without nodes, each of which will have `limits`.
+    pub fn new(limits: Limits, seed: u64) -> Self {
+        Self {
+            nodes: Vec::new(),
+            by_address: HashMap::new(),
+            liars: Vec::new(),
+            queue: BinaryHeap::new(),
+            sent: 0,
+            now: Instant::from_nanos(3_600_000_000_000),
+            rng: Rng::new(seed),
+            limits,
+            ended: Vec::new(),
+            datagrams: 0,
+        }
+    }
+
+    /// Adds a node at a random public address, which joins through the first one after `delay`.
+    pub fn add(&mut self, delay: Duration) -> u32 {
+        let address = loop {
+            let [a, b, c, d, ..] = self.rng.next_u64().to_be_bytes();
+            let ip = Ipv4Addr::new(11 + a % 80, b, c, d);
+            let address = SocketAddr::from((ip, 7_000));
+            if !self.by_address.contains_key(&address) {
+                break address;
+            }
+        };
+        let peer = Identity::from_seed(self.rng.bytes32()).peer_id();
+        let at = self.nodes.len() as u32;
+        let dht = Dht::new(&self.limits, &peer, &self.rng.bytes32(), self.now);
+        let me = NodeRef::new(&peer, address);
+        self.nodes.push(Node { dht, me, behaviour: Behaviour::Honest, armed: u64::MAX });
+        self.by_address.insert(address, at);
+        self.schedule(self.now.saturating_add(delay), at, Arrival::Join);
+        at
+    }
+
+    /// From now on the node behaves so.
+    pub fn turn(&mut self, node: u32, behaviour: Behaviour) {
+        self.nodes[node as usize].behaviour = behaviour;
+        match behaviour {
+            Behaviour::Lying => self.liars.push(node),
+            Behaviour::Flooding => self.schedule(self.now, node, Arrival::Flood),
+            _ => {}
+        }
+    }
+
+    /// Lets `time` pass.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = self.now.saturating_add(time);
+        while self.queue.peek().is_some_and(|Reverse((at, ..))| *at <= end.as_nanos()) {
+            let Some(Reverse((at, _, node, arrival))) = self.queue.pop() else { break };
+            self.now = Instant::from_nanos(at);
+            self.arrive(node, arrival);
+        }
+        self.now = end;
+    }
+
+    /// Calls a node, as its application would.
+    pub fn call<R>(&mut self, node: u32, call: impl FnOnce(&mut Dht, Instant) -> R) -> R {
+        let result = call(&mut self.nodes[node as usize].dht, self.now);
+        self.pump(node);
+        result
+    }
+
+    /// A node.
+    pub fn node(&self, node: u32) -> &Dht {
+        &self.nodes[node as usize].dht
+    }
+
+    /// How a node behaves.
+    pub fn behaviour(&self, node: u32) -> Behaviour {
+        self.nodes[node as usize].behaviour
+    }
+
+    /// Nodes, those that are gone among them.
+    pub fn len(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Datagrams that were sent.
+    pub const fn datagrams(&self) -> u64 {
+        self.datagrams
+    }
+
+    /// The generator of the network, for what a plan draws.
+    pub const fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// The lookups that have ended since the last call.
+    pub(super) fn take_ended(&mut self) -> Vec<(u32, QueryId, Ended)> {
+        std::mem::take(&mut self.ended)
+    }
+
+    fn arrive(&mut self, at: u32, arrival: Arrival) {
+        let now = self.now;
+        let first = self.nodes[0].me;
+        let node = &mut self.nodes[at as usize];
+        if node.behaviour == Behaviour::Silent {
+            return;
+        }
+        match arrival {
+            Arrival::Join => node.dht.bootstrap(first, now),
+            Arrival::Timer => {
+                if now.as_nanos() < node.armed {
+                    return;
+                }
+                node.armed = u64::MAX;
+                node.dht.handle_timeout(now);
+            }
+            Arrival::Message(from, message) => {
+                if node.behaviour == Behaviour::Lying && message[0] & 0x80 == 0 {
+                    return self.lie(at, from, &message);
+                }
+                let from = self.nodes[from as usize].me;
+                // What is dropped is the node's business.
+                let _ = self.nodes[at as usize].dht.handle(now, from, &message);
+            }
+            Arrival::Flood => return self.flood(at),
+        }
+        self.pump(at);
+    }
+
+    /// Sends what a node has to say, and keeps its timer.
+    fn pump(&mut self, at: u32) {
+        let mut buffer = [0; MAX_MESSAGE];
+        while let Some((to, len)) = self.nodes[at as usize].dht.poll_transmit(self.now, &mut buffer) {
+            self.send(at, to, &buffer[..len]);
+        }
+        let node = &mut self.nodes[at as usize];
+        while let Some(event) = node.dht.poll_event() {
+            let Event::Ended(id, outcome) = event else { continue };
+            let ended = match outcome {
+                Outcome::Found { record, hops } => Ended::Found { value: record.value().to_vec(), hops },
+                Outcome::Stored { nodes, .. } => Ended::Stored(nodes),
+                _ => Ended::Nothing,
+            };
+            self.ended.push((at, id, ended));
+        }
+        let due = node.dht.poll_timeout().max(self.now);
+        if due.as_nanos() < node.armed {
+            node.armed = due.as_nanos();
+            self.schedule(due, at, Arrival::Timer);
+        }
+    }
+
+    fn send(&mut self, from: u32, to: NodeRef, message: &[u8]) {
+        self.datagrams += 1;
+        let delay = self.delay();
+        let Some(&at) = self.by_address.get(&to.address) else { return };
+        // Sealed to another key, nobody there could open it.
+        if self.nodes[at as usize].me.key == to.key {
+            self.schedule(self.now.saturating_add(delay), at, Arrival::Message(from, message.into()));
+        }
+    }
+
+    /// 10 to 60 ms: the second smallest of four even draws, whose mean is two fifths.
+    fn delay(&mut self) -> Duration {
+        let mut draws: [u64; 4] = std::array::from_fn(|_| self.rng.below(50_001));
+        draws.sort_unstable();
+        Duration::from_micros(10_000 + draws[1])
+    }
+
+    /// Answers a request with nothing but other liars, those nearest to what was asked for.
+    fn lie(&mut self, at: u32, from: u32, request: &[u8]) {
+        let to = self.nodes[from as usize].me;
+        let mut answer = vec![request[0] | 0x80];
+        if request[0] == 0x03 {
+            answer[0] = 0x82;
+        }
+        answer.extend_from_slice(&request[1..9]);
+        answer.extend_from_slice(&[1; 16]);
+        match request[0] {
+            0x02 | 0x03 => {
+                let mut target = [0; 32];
+                target.copy_from_slice(&request[25..57]);
+                answer.extend_from_slice(&[1; 17]);
+                let record = answer.len() - 1;
+                answer[record] = 0;
+                self.name_liars(&Id::from_bytes(target), &mut answer);
+            }
+            0x04 => answer.extend_from_slice(&[0; 9]),
+            _ => {}
+        }
+        self.send(at, to, &answer);
+    }
+
+    fn name_liars(&self, target: &Id, answer: &mut Vec<u8>) {
+        let near = |at: &u32| Id::of_node(&self.nodes[*at as usize].me.key).distance(target);
+        let mut liars = self.liars.clone();
+        let named = liars.len().min(20);
+        if named > 0 {
+            liars.select_nth_unstable_by_key(named - 1, near);
+        }
+        answer.push(named as u8);
+        for &liar in &liars[..named] {
+            let NodeRef { key, address } = self.nodes[liar as usize].me;
+            if let SocketAddr::V4(address) = address {
+                answer.push(4);
+                answer.extend_from_slice(&address.ip().octets());
+                answer.extend_from_slice(&address.port().to_be_bytes());
+                answer.extend_from_slice(&key);
+            }
+        }
+    }
+
+    /// Asks a node at random for a random place, without a token, and goes on.
+    fn flood(&mut self, at: u32) {
+        let victim = self.rng.below(self.nodes.len() as u64) as usize;
+        let mut request = vec![0; MAX_MESSAGE];
+        self.rng.fill(&mut request[1..9]);
+        self.rng.fill(&mut request[25..57]);
+        request[0] = 0x02;
+        let to = self.nodes[victim].me;
+        self.send(at, to, &request);
+        self.schedule(self.now.saturating_add(Duration::from_millis(50)), at, Arrival::Flood);
+    }
+
+    fn schedule(&mut self, when: Instant, node: u32, arrival: Arrival) {
+        self.sent += 1;
+        self.queue.push(Reverse((when.as_nanos(), self.sent, node, arrival)));
+    }
+}
+
+impl std::fmt::Debug for DhtNetwork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DhtNetwork")
+            .field("nodes", &self.nodes.len())
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
