@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use wraith_proto::PeerId;
+use wraith_sim::dht::Adversaries;
 
 use crate::address::{Target, parse_bind};
 use crate::cipher::Offer;
 use crate::device;
+use crate::dht;
 use crate::driver_pick::{self, Choice};
 use crate::duration;
 use crate::output::Output;
@@ -108,6 +110,8 @@ pub(crate) enum Command {
     Seal(Seal),
     /// Open what `seal` wrote, from stdin to stdout
     Open(Open),
+    /// Simulate networks of the DHT
+    Dht(Dht),
     /// Show what each driver can do here
     Drivers,
 }
@@ -121,7 +125,10 @@ impl Command {
     /// Whether it has nothing to do with sessions.
     #[cfg(any(feature = "trace", all(feature = "af-xdp", target_os = "linux")))]
     pub(crate) fn has_no_session(&self) -> bool {
-        matches!(self, Self::Drivers | Self::Keygen(_) | Self::Id | Self::Seal(_) | Self::Open(_))
+        matches!(
+            self,
+            Self::Dht(_) | Self::Drivers | Self::Keygen(_) | Self::Id | Self::Seal(_) | Self::Open(_)
+        )
     }
 }
 
@@ -263,6 +270,37 @@ pub(crate) struct Demo {
     pub(crate) packet_size: Option<u16>,
 }
 
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Dht {
+    #[command(subcommand)]
+    pub(crate) command: DhtCommand,
+}
+
+#[derive(Subcommand, Clone, Copy, Debug)]
+pub(crate) enum DhtCommand {
+    /// Let nodes join, store and look up in virtual time, and say how far and how long it was
+    Sim(DhtSim),
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct DhtSim {
+    /// Nodes of the network
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub(crate) nodes: u32,
+    /// What all chance follows from: the same seed gives the same run
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Lookups to measure
+    #[arg(long, value_name = "L", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) lookups: u32,
+    /// Share of the nodes that is replaced within the hour of the lookups, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::parse_share)]
+    pub(crate) churn: f64,
+    /// Share of nodes that misbehave, like 0.2 (a third each), or silent=0.1,lying=0.05,flooding=0.05
+    #[arg(long, value_name = "SHARES", default_value = "0", value_parser = dht::parse_adversaries)]
+    pub(crate) adversaries: Adversaries,
+}
+
 /// Sizes that every session may be fixed to.
 fn packet_size() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(i64::from(wraith_proto::MIN_DATAGRAM)..=65_507)
@@ -286,9 +324,11 @@ mod tests {
         let mut screen = if cfg!(feature = "trace") { 32 } else { 30 };
         screen += if cfg!(feature = "af-xdp") { 2 } else { 0 };
         assert!(command.render_help().to_string().lines().count() <= screen);
-        for name in
-            ["keygen", "id", "listen", "ping", "bench", "send", "receive", "demo", "seal", "open", "drivers"]
-        {
+        let names = [
+            "keygen", "id", "listen", "ping", "bench", "send", "receive", "demo", "seal", "open", "dht",
+            "drivers",
+        ];
+        for name in names {
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();
             assert!(help.lines().count() <= screen, "{help}");
         }

@@ -9,6 +9,7 @@ mod cipher;
 mod cpu;
 #[cfg_attr(not(all(feature = "af-xdp", target_os = "linux")), path = "no_device.rs")]
 mod device;
+mod dht;
 mod dial;
 mod drive;
 mod driver_pick;
@@ -63,6 +64,10 @@ fn run(common: &Common, output: Output, command: Command) -> Result<()> {
         Command::Demo(args) => transfer::demo(common, &args, &Stop::on_ctrl_c()?),
         Command::Seal(args) => Stop::on_ctrl_c().and_then(|_| sealed::seal(common, output, &args)),
         Command::Open(args) => Stop::on_ctrl_c().and_then(|_| sealed::open(common, output, &args)),
+        Command::Dht(args) => {
+            dht::run(output, &args);
+            Ok(())
+        }
         Command::Drivers => {
             driver_pick::list(output, &common.device.host());
             Ok(())

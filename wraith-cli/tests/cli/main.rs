@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod dht;
 mod identity;
 mod protocol;
 #[cfg(all(target_os = "linux", feature = "io-uring"))]
