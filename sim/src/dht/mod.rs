@@ -7,5 +7,5 @@
 mod net;
 mod run;
 
-pub use net::{Behaviour, DhtNetwork};
+pub use net::{Behaviour, DhtNetwork, Ended};
 pub use run::{Adversaries, LATENCY_MODEL, Plan, Report, run};

@@ -42,9 +42,17 @@ enum Arrival {
 
 /// How a lookup ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Ended {
-    Found { value: Vec<u8>, hops: u8 },
+pub enum Ended {
+    /// The value, and the steps to it.
+    Found {
+        /// Its bytes.
+        value: Vec<u8>,
+        /// Steps of the chain of queries.
+        hops: u8,
+    },
+    /// Nodes that keep it.
     Stored(u8),
+    /// Without a value.
     Nothing,
 }
 
@@ -109,6 +117,25 @@ impl DhtNetwork {
         }
     }
 
+    /// Adds a node with a key of the attacker's choice, which lies and asks nodes at random, so that they come to know it.
+    ///
+    /// The key need not be a point: to make one costs the attacker four microseconds, and here nobody seals to it.
+    pub fn add_liar(&mut self, key: [u8; 32], address: SocketAddr) -> u32 {
+        let peer = Identity::from_seed(self.rng.bytes32()).peer_id();
+        let at = self.nodes.len() as u32;
+        let dht = Dht::new(&self.limits, &peer, &self.rng.bytes32(), self.now);
+        self.nodes.push(Node {
+            dht,
+            me: NodeRef { key, address },
+            behaviour: Behaviour::Honest,
+            armed: u64::MAX,
+        });
+        self.by_address.insert(address, at);
+        self.turn(at, Behaviour::Lying);
+        self.schedule(self.now, at, Arrival::Flood);
+        at
+    }
+
     /// Lets `time` pass.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now.saturating_add(time);
@@ -163,7 +190,7 @@ impl DhtNetwork {
     }
 
     /// The lookups that have ended since the last call.
-    pub(super) fn take_ended(&mut self) -> Vec<(u32, QueryId, Ended)> {
+    pub fn take_ended(&mut self) -> Vec<(u32, QueryId, Ended)> {
         std::mem::take(&mut self.ended)
     }
 
@@ -288,7 +315,9 @@ impl DhtNetwork {
         request[0] = 0x02;
         let to = self.nodes[victim].me;
         self.send(at, to, &request);
-        self.schedule(self.now.saturating_add(Duration::from_millis(50)), at, Arrival::Flood);
+        let lies = self.nodes[at as usize].behaviour == Behaviour::Lying;
+        let pause = Duration::from_millis(if lies { 1_000 } else { 50 });
+        self.schedule(self.now.saturating_add(pause), at, Arrival::Flood);
     }
 
     fn schedule(&mut self, when: Instant, node: u32, arrival: Arrival) {
