@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use wraith_drivers::Caps;
-use wraith_proto::{Congestion, MIN_DATAGRAM, Transport};
+use wraith_proto::{MIN_DATAGRAM, Transport};
 
 /// Within this machine: four of them fill a send of 64 KiB, and loopback interfaces of every system carry them.
 /// Larger ones are no faster, and lose more when one is lost.
@@ -56,9 +56,7 @@ fn serving_on(
     } else {
         its.map(|network| network.carries).min().unwrap_or(ETHERNET)
     };
-    // Nothing is lost at random within a machine, and there BBR makes half of CUBIC's speed (decision 015).
-    let congestion = if ip.is_loopback() { Congestion::Cubic } else { transport.congestion };
-    apply(transport.with_congestion(congestion), caps, Way { surely, most: u16::MAX }, fixed)
+    apply(transport, caps, Way { surely, most: u16::MAX }, fixed)
 }
 
 /// For a client of `peers`: what reaches all of them, both ways. `fixed` is the size that was asked for.
@@ -257,17 +255,6 @@ mod tests {
             };
             assert_eq!(of(true), (searching, 65_507, true), "{local}");
             assert_eq!(of(false), (fixed, 65_507, false), "{local}");
-        }
-    }
-
-    #[test]
-    fn within_the_machine_a_server_fills_queues() {
-        for (local, congestion) in
-            [("127.0.0.1:5", Congestion::Cubic), ("[::1]:5", Congestion::Cubic), ("[::]:5", Congestion::Bbr)]
-        {
-            let local = local.parse().unwrap();
-            let transport = serving_on(&[], Transport::default(), local, &caps(true), None);
-            assert_eq!(transport.congestion, congestion, "{local}");
         }
     }
 
