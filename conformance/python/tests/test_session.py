@@ -114,7 +114,7 @@ class Paths(unittest.TestCase):
         pair = Pair()
         challenge = frame("PATH_CHALLENGE", data=b"unguess.")
         large = [challenge] + [frame("PADDING")] * (1200 - packet.OVERHEAD - 9)
-        several = [challenge] + [frame("PATH_CHALLENGE", data=b"another.")] + large[10:]
+        several = [challenge, frame("PATH_CHALLENGE", data=b"another."), *large[10:]]
         for frames, size in (([challenge], packet.OVERHEAD + 9), (large, 1200), (several, 1200)):
             asked = say(pair.a, frames)
             self.assertEqual(len(asked), size)
