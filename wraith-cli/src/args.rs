@@ -111,6 +111,8 @@ pub(crate) enum Command {
     /// Open what `seal` wrote, from stdin to stdout
     Open(Open),
     /// Simulate networks of the DHT
+    // Not among the commands for users yet: there are no nodes to run.
+    #[command(hide = true)]
     Dht(Dht),
     /// Show what each driver can do here
     Drivers,
