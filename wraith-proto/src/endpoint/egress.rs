@@ -130,8 +130,7 @@ impl Endpoint {
             if let Some(len) = answer.emit(buffer) {
                 self.hook.handshake_sent(self.now, &self.sessions, None, &buffer[..len]);
                 tx.commit(len);
-                self.stats.datagrams_sent += 1;
-                self.stats.bytes_sent += len as u64;
+                self.count_sent(len);
             }
             self.answers.pop_front();
             *left -= 1;
@@ -185,8 +184,7 @@ impl Endpoint {
                 self.large_senders.note(index);
             }
             empty = false;
-            self.stats.datagrams_sent += 1;
-            self.stats.bytes_sent += len as u64;
+            self.count_sent(len);
             *left -= 1;
             burst -= len as u32;
         }
@@ -208,8 +206,7 @@ impl Endpoint {
         if let Some(len) = self.build_mtu_probe(index, &mut buffer[..size]) {
             tx.commit(len);
             self.large_senders.note(index);
-            self.stats.datagrams_sent += 1;
-            self.stats.bytes_sent += len as u64;
+            self.count_sent(len);
             *left -= 1;
         }
         turn
@@ -222,6 +219,12 @@ impl Endpoint {
         if matches!(turn, Turn::Idle) {
             self.ready_links.remove(&mut self.ready, index);
         }
+    }
+
+    /// A datagram of `len` bytes was committed.
+    pub(super) fn count_sent(&mut self, len: usize) {
+        self.stats.datagrams_sent += 1;
+        self.stats.bytes_sent += len as u64;
     }
 
     fn postpone_keep_alive_if_sent(&mut self, index: u32) {

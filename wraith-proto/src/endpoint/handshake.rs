@@ -368,8 +368,7 @@ impl Endpoint {
             self.settle(index);
         }
         tx.commit(len);
-        self.stats.datagrams_sent += 1;
-        self.stats.bytes_sent += len as u64;
+        self.count_sent(len);
         true
     }
 

@@ -208,7 +208,7 @@ impl Endpoint {
                 }
             };
             let frame = Frame::PathChallenge { token };
-            let Some(len) = self.build_path_packet(index, &mut buffer[..size], &frame, id) else { break };
+            let Some(len) = self.build_alone(index, &mut buffer[..size], &frame, id) else { break };
             tx.commit(len);
             self.count_sent(len);
             *left -= 1;
@@ -245,7 +245,7 @@ impl Endpoint {
                     check.on_sent(size);
                 }
                 let frame = Frame::PathResponse { token };
-                if let Some(len) = self.build_path_packet(index, &mut buffer[..size], &frame, id) {
+                if let Some(len) = self.build_alone(index, &mut buffer[..size], &frame, id) {
                     tx.commit(len);
                     self.count_sent(len);
                     *left -= 1;
@@ -414,10 +414,5 @@ impl Endpoint {
     /// The place of a check in the wheel.
     fn check_timer(&self, slot: u32) -> u32 {
         self.config.limits.sessions + self.config.limits.handshakes + slot
-    }
-
-    fn count_sent(&mut self, len: usize) {
-        self.stats.datagrams_sent += 1;
-        self.stats.bytes_sent += len as u64;
     }
 }

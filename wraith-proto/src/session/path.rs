@@ -134,7 +134,7 @@ impl Check {
         self.stage = Stage::Address;
         (self.path, self.tokens) = (path, tokens);
         (self.received, self.sent, self.rounds, self.asked_at) = (0, 0, 1, None);
-        self.due = Ask::Plain.bit() | Ask::Former.bit() | Ask::Padded.bit();
+        self.due = self.questions();
         self.pause = pto.clamp(PAUSE[0], PAUSE[1]);
     }
 
@@ -164,11 +164,7 @@ impl Check {
         }
         self.rounds += 1;
         self.pause = (self.pause * 2).min(PAUSE[1]);
-        self.due = match self.stage {
-            Stage::Address => Ask::Plain.bit() | Ask::Former.bit() | Ask::Padded.bit(),
-            Stage::Size => Ask::Padded.bit(),
-            Stage::Over => 0,
-        };
+        self.due = self.questions();
         true
     }
 
@@ -225,6 +221,15 @@ impl Check {
         match self.stage {
             Stage::Over => self.moves[1].map(|at| at.saturating_add(PERIOD)).filter(|&at| now < at),
             Stage::Address | Stage::Size => Some(now.saturating_add(self.pause)),
+        }
+    }
+
+    /// The challenges that a round of this stage consists of, as bits.
+    fn questions(&self) -> u8 {
+        match self.stage {
+            Stage::Address => Ask::Plain.bit() | Ask::Former.bit() | Ask::Padded.bit(),
+            Stage::Size => Ask::Padded.bit(),
+            Stage::Over => 0,
         }
     }
 }

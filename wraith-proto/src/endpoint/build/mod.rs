@@ -131,14 +131,7 @@ impl Endpoint {
 
     /// Builds a packet that fills `room` and asks for an acknowledgement: a probe of what the path carries (`PROTO §8.11`).
     pub(in crate::endpoint) fn build_mtu_probe(&mut self, index: u32, room: &mut [u8]) -> Option<usize> {
-        self.mind_keys(index);
-        if !self.sessions[index].is_open() {
-            return None;
-        }
-        let mut draft = Draft::new(room);
-        draft.push(&Frame::Ping);
-        draft.padding = draft.left();
-        let len = self.seal(index, draft, None)?;
+        let len = self.build_alone(index, room, &Frame::Ping, None)?;
         self.sessions[index].recovery.on_mtu_probe_sent(self.now, len as u16);
         self.stats.mtu_probes_sent += 1;
         Some(len)
@@ -146,7 +139,7 @@ impl Endpoint {
 
     /// Builds a packet with `frame` alone, padded to fill `room`; `destination` is another id than the one in use. It has
     /// no record: if it gets lost, whoever waits for it asks again.
-    pub(in crate::endpoint) fn build_path_packet(
+    pub(in crate::endpoint) fn build_alone(
         &mut self,
         index: u32,
         room: &mut [u8],
