@@ -24,8 +24,8 @@ use loss_event::LossEvent;
 use lost::LostNumbers;
 use pacer::Pacer;
 pub(crate) use pacer::{PaceInput, pace_input};
+use path::Doubt;
 pub(crate) use path::NewPath;
-use path_mtu::Doubt;
 pub(crate) use path_mtu::{MtuNews, PathMtu};
 pub(crate) use rtt::Rtt;
 pub(crate) use sent::{Narrow64, SentFrame, SentFrames, SentLists, SentPacket, SentPool};
@@ -82,6 +82,10 @@ pub(crate) struct Recovery {
     pub(crate) pacer: Pacer,
     pub(crate) ecn: EcnPath,
     pub(crate) path_mtu: PathMtu,
+    /// The peer may have moved: what is lost says little of the path (`PROTO §13.8`).
+    doubt: Doubt,
+    /// The first packet number since that has come into question.
+    doubted_from: u64,
     peer_delay: Millis,
     pub(crate) packets_lost: u64,
     pub(crate) spurious: u64,
@@ -110,6 +114,8 @@ impl Recovery {
             pacer: Pacer::new(now),
             ecn: if transport.ecn { EcnPath::new() } else { EcnPath::disabled() },
             path_mtu,
+            doubt: Doubt::None,
+            doubted_from: 0,
             peer_delay,
             packets_lost: 0,
             spurious: 0,
@@ -228,7 +234,7 @@ impl Recovery {
         if let Some(index) = self.sent.in_flight.front() {
             let packet = pool.get(index);
             let number = packet.number();
-            self.path_mtu.on_lost(packet.size, packet.sent_at());
+            self.may_be_congestion(packet.size, packet.sent_at());
             self.lost.add(number);
             sink.packet_probed(number, self.largest_acked.map(Sequence::get));
             self.give_up(pool, index, sink);
@@ -399,7 +405,7 @@ impl Recovery {
                 self.loss_time = Some(due);
                 break;
             }
-            let congestion = self.path_mtu.on_lost(size, packet.sent_at());
+            let congestion = self.may_be_congestion(size, packet.sent_at());
             event.get_or_insert(LossEvent::new(number, since)).add(number, size, since, congestion);
             self.packets_lost += 1;
             if congestion {
@@ -410,7 +416,7 @@ impl Recovery {
             sink.packet_lost(number, number + self.packet_threshold <= largest, largest);
             self.give_up(pool, index, sink);
         }
-        if let Some(event) = event.filter(|_| self.path_mtu.doubt != Doubt::Reacted) {
+        if let Some(event) = event.filter(|_| self.doubt != Doubt::Reacted) {
             self.on_losses(now, &event);
         }
     }
@@ -422,8 +428,7 @@ impl Recovery {
         }
         self.path_mtu.on_congestion();
         let limit = self.pto_base() * PERSISTENT_FACTOR;
-        let persistent =
-            self.rtt.has_sample() && event.longest >= limit && self.path_mtu.doubt == Doubt::None;
+        let persistent = self.rtt.has_sample() && event.longest >= limit && !self.is_unsure();
         let events = self.controller.events();
         self.controller
             .on_loss(now, &Lost { largest: event.last, bytes: event.bytes, persistent, ecn: false });

@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::congestion::{CongestionController, Controller, LostPacket};
-use super::path_mtu::Doubt;
 use super::{AckSink, EcnPath, PACKET_THRESHOLD, Pacer, PathMtu, Recovery, Rtt, SentPool};
 use crate::config::Transport;
 use crate::time::Instant;
@@ -18,37 +17,53 @@ pub(crate) struct NewPath<'a> {
     pub(crate) rtt: Option<Duration>,
 }
 
+/// Whether the peer may have moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Doubt {
+    /// Nothing says so.
+    None,
+    /// It may.
+    Unsure,
+    /// It may, and losses have reduced the window: once, so that it can be undone.
+    Reacted,
+}
+
 impl Recovery {
     /// The peer may have moved, or not after all. Returns the congestion events so far.
     pub(crate) fn set_unsure(&mut self, unsure: bool) -> u64 {
-        self.path_mtu.doubt = if unsure { Doubt::Unsure } else { Doubt::None };
-        self.path_mtu.doubted_from = self.next_number;
+        self.doubt = if unsure { Doubt::Unsure } else { Doubt::None };
+        self.doubted_from = self.next_number;
         self.controller.events()
     }
 
     /// Whether what gets lost may have gone where the peer is no more.
     pub(crate) fn is_unsure(&self) -> bool {
-        self.path_mtu.doubt != Doubt::None
+        self.doubt != Doubt::None
     }
 
     /// A packet arrived. If it was sent in this check, the way where the peer was is in use, and its losses count.
     pub(super) fn note_arrival(&mut self, number: u64) {
-        if number >= self.path_mtu.doubted_from {
-            self.path_mtu.doubt = Doubt::None;
+        if number >= self.doubted_from {
+            self.doubt = Doubt::None;
         }
+    }
+
+    /// A packet was given up; whether that may be for congestion. While the peer may have moved it says nothing of the size.
+    pub(super) fn may_be_congestion(&mut self, size: u16, sent_at: Instant) -> bool {
+        self.is_unsure() || self.path_mtu.on_lost(size, sent_at)
     }
 
     /// Tells the controller of a lost packet, unless it has reacted in this check.
     pub(super) fn tell_lost(&mut self, now: Instant, lost: &LostPacket) {
-        if self.path_mtu.doubt != Doubt::Reacted {
+        if self.doubt != Doubt::Reacted {
             self.controller.on_packet_lost(now, lost);
         }
     }
 
     /// Losses were told; whether they began a congestion event.
     pub(super) fn note_reaction(&mut self, new: bool) {
-        if new && self.path_mtu.doubt == Doubt::Unsure {
-            self.path_mtu.doubt = Doubt::Reacted;
+        if new && self.doubt == Doubt::Unsure {
+            self.doubt = Doubt::Reacted;
         }
     }
 

@@ -63,17 +63,6 @@ enum Step {
     Rests,
 }
 
-/// Whether the peer may have moved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Doubt {
-    /// Nothing says so.
-    None,
-    /// It may.
-    Unsure,
-    /// It may, and losses have reduced the window: once, so that it can be undone.
-    Reacted,
-}
-
 /// What the size of datagrams became.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MtuNews {
@@ -103,10 +92,6 @@ pub(crate) struct PathMtu {
     /// Packet number and size of the latest probe.
     number: u64,
     asked: u16,
-    /// The peer may have moved: what is lost says little of the path (`PROTO §13.8`).
-    pub(super) doubt: Doubt,
-    /// The first packet number since that has come into question.
-    pub(super) doubted_from: u64,
     /// The next rest is short.
     soon: bool,
     /// Since a packet over the limit was acknowledged: when the first that got lost was sent, how many did, and since
@@ -134,8 +119,6 @@ impl PathMtu {
             at: None,
             number: 0,
             asked: 0,
-            doubt: Doubt::None,
-            doubted_from: 0,
             soon: false,
             lost_since: None,
             lost: 0,
@@ -214,7 +197,7 @@ impl PathMtu {
 
     /// A packet of `size` bytes was given up; returns whether that may be for congestion (`PROTO §8.18`).
     pub(crate) fn on_lost(&mut self, size: u16, sent_at: Instant) -> bool {
-        if !self.searches || self.doubt != Doubt::None || size <= self.limit() {
+        if !self.searches || size <= self.limit() {
             return true;
         }
         if size > self.size {
