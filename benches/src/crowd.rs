@@ -7,11 +7,10 @@ use bytes::Bytes;
 use wraith_proto::crypto::{CryptoProvider, Suite};
 use wraith_proto::{
     Budget, Config, Congestion, Ecn, Endpoint, Event, Identity, Instant, Limits, NoSource, Peer, Progress,
-    RxMeta, SessionHandle, TxMeta, TxQueue, TxStatus, Via,
+    RxMeta, SessionHandle, TxStatus, Via,
 };
 
-/// Packets between two looks at the clock.
-const BATCH: usize = 32;
+use crate::{Arena, BATCH};
 
 /// Bytes of a packet.
 const PACKET: u16 = 1364;
@@ -78,18 +77,11 @@ pub struct Crowd {
     /// Handles of each session at the host and at its guest.
     sessions: Vec<(SessionHandle, SessionHandle)>,
     now: Instant,
-    wire: Wire,
+    /// What one end has sent and the other has not received.
+    wire: Arena,
     data: Bytes,
     /// Packets since the beginning: whose turn it is.
     turn: usize,
-}
-
-/// What one endpoint has sent and the other has not received.
-#[derive(Debug, Default)]
-struct Wire {
-    slots: Vec<Box<[u8]>>,
-    sent: Vec<(SocketAddr, usize)>,
-    reserved: Option<SocketAddr>,
 }
 
 impl Crowd {
@@ -99,14 +91,13 @@ impl Crowd {
     /// If the provider has none of the suites.
     pub fn new(sessions: u32, crypto: &'static dyn CryptoProvider, suites: &'static [Suite]) -> Self {
         let now = Instant::from_nanos(1 << 40);
-        let slots = (0..4 * BATCH).map(|_| vec![0; PACKET.into()].into_boxed_slice()).collect();
         let endpoint = |seed| endpoint(seed, Self::limits(sessions), crypto, suites, now);
         Self {
             host: endpoint(1),
             guests: endpoint(2),
             sessions: Vec::with_capacity(sessions as usize),
             now,
-            wire: Wire { slots, sent: Vec::with_capacity(4 * BATCH), reserved: None },
+            wire: Arena::new(4 * BATCH, PACKET.into()),
             data: Bytes::new(),
             turn: 0,
         }
@@ -189,7 +180,7 @@ impl Crowd {
         self.queue(false, traffic, self.batch_of(traffic));
         self.transmit(false, self.batch_of(traffic));
         let start = Clock::now();
-        self.wire.carry(&mut self.host, self.now);
+        carry(&mut self.wire, &mut self.host, self.now);
         start.elapsed()
     }
 
@@ -199,7 +190,7 @@ impl Crowd {
         let start = Clock::now();
         self.transmit(true, packets);
         let time = start.elapsed();
-        self.wire.carry(&mut self.guests, self.now);
+        carry(&mut self.wire, &mut self.guests, self.now);
         time
     }
 
@@ -211,7 +202,7 @@ impl Crowd {
             let packets = self.batch_of(traffic) / rounds;
             self.queue(false, traffic, packets);
             self.transmit(false, packets);
-            self.wire.carry(&mut self.host, self.now);
+            carry(&mut self.wire, &mut self.host, self.now);
             self.now = self.now.saturating_add(PAUSE);
             let start = Clock::now();
             let progress = self.host.handle_timeout(self.now, Budget::UNLIMITED);
@@ -253,7 +244,7 @@ impl Crowd {
         let endpoint = if at_host { &mut self.host } else { &mut self.guests };
         let status = endpoint.poll_transmit(self.now, &mut self.wire, &mut NoSource, Budget(count as u32));
         assert!(matches!(status, TxStatus::Budget | TxStatus::Idle), "{status:?}");
-        assert_eq!(self.wire.sent.len(), count, "nothing but the queue limits a turn");
+        assert_eq!(self.wire.len(), count, "nothing but the queue limits a turn");
     }
 
     /// The first session's congestion window begins with less than a batch.
@@ -282,35 +273,18 @@ impl Crowd {
             if from_host { (&mut self.host, &mut self.guests) } else { (&mut self.guests, &mut self.host) };
         while from.handle_timeout(self.now, Budget::UNLIMITED) == Progress::More {}
         let _ = from.poll_transmit(self.now, &mut self.wire, &mut NoSource, Budget::UNLIMITED);
-        self.wire.carry(to, self.now)
+        carry(&mut self.wire, to, self.now)
     }
 }
 
-impl Wire {
-    /// Hands over all that was sent; returns how many datagrams that were.
-    fn carry(&mut self, to: &mut Endpoint, now: Instant) -> usize {
-        for (&(from, len), slot) in self.sent.iter().zip(&mut self.slots) {
-            let meta = RxMeta { from, to: None, via: Via::default(), ecn: Ecn::NotEct };
-            let mut received = to.handle(now, &meta, &mut slot[..len]);
-            while received.next().is_some() {}
-        }
-        let carried = self.sent.len();
-        self.sent.clear();
-        carried
-    }
-}
-
-impl TxQueue for Wire {
-    fn reserve(&mut self, meta: &TxMeta, len: usize) -> Option<&mut [u8]> {
-        self.reserved = Some(meta.to);
-        self.slots.get_mut(self.sent.len())?.get_mut(..len)
-    }
-
-    fn commit(&mut self, len: usize) {
-        if let Some(to) = self.reserved.take() {
-            self.sent.push((to, len));
-        }
-    }
+/// Hands over all that waits on `wire`; returns how many datagrams that were.
+fn carry(wire: &mut Arena, to: &mut Endpoint, now: Instant) -> usize {
+    wire.drain(|sent, datagram| {
+        // The address that a session's datagrams go to stands for their sender, too.
+        let meta = RxMeta { from: sent.to, to: None, via: Via::default(), ecn: Ecn::NotEct };
+        let mut received = to.handle(now, &meta, datagram);
+        while received.next().is_some() {}
+    })
 }
 
 fn endpoint(

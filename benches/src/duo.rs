@@ -172,17 +172,15 @@ impl End {
     /// Writes everything that may be sent now; returns how many datagrams wait to be carried.
     pub fn transmit(&mut self, now: Instant) -> usize {
         let _ = self.endpoint.poll_transmit(now, &mut self.outbox, &mut self.content, Budget::UNLIMITED);
-        self.outbox.sent.len()
+        self.outbox.len()
     }
 
     /// Takes all that `from` has sent; returns how many datagrams that were.
     pub fn take_all(&mut self, now: Instant, from: &mut Self) -> usize {
-        let Self { outbox: Arena { sent, slots, .. }, addr, .. } = from;
-        let taken = sent.len();
-        for ((meta, len), slot) in sent.drain(..).zip(slots) {
-            self.take(now, *addr, meta.ecn, &mut slot[..len]);
-        }
-        taken
+        let addr = from.addr;
+        from.outbox.drain(|meta, datagram| {
+            self.take(now, addr, meta.ecn, datagram);
+        })
     }
 
     /// Takes a datagram from `from`, and all of its payload.
@@ -216,9 +214,22 @@ impl Arena {
 
     /// Forgets what was committed; returns how many datagrams that were.
     pub fn clear(&mut self) -> usize {
-        let sent = self.sent.len();
+        let sent = self.len();
         self.sent.clear();
         sent
+    }
+
+    /// Hands each committed datagram to `take`, and forgets it; returns how many there were.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(TxMeta, &mut [u8])) -> usize {
+        for (&(meta, len), slot) in self.sent.iter().zip(&mut self.slots) {
+            take(meta, &mut slot[..len]);
+        }
+        self.clear()
+    }
+
+    /// Committed datagrams.
+    pub(crate) fn len(&self) -> usize {
+        self.sent.len()
     }
 }
 
