@@ -2,6 +2,8 @@
 
 #[path = "migration/attackers.rs"]
 mod attackers;
+#[path = "common/bulk.rs"]
+mod bulk;
 #[path = "migration/limits.rs"]
 mod limits;
 #[path = "migration/moves.rs"]

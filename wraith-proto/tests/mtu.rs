@@ -2,6 +2,8 @@
 
 #[path = "mtu/black_hole.rs"]
 mod black_hole;
+#[path = "common/bulk.rs"]
+mod bulk;
 #[path = "mtu/datagrams.rs"]
 mod datagrams;
 #[path = "mtu/refused.rs"]

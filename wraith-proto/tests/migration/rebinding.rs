@@ -8,7 +8,8 @@ use wraith_proto::wire::HandshakeKind;
 use wraith_proto::{Congestion, Event, Outcome};
 use wraith_sim::{LEFT, Pair, PairConfig, RIGHT, Side, Verdict};
 
-use crate::support::{Bulk, Mobile, ONE_WAY, SECOND, SMALL, Sent, elsewhere, line, millis, next_port};
+use crate::bulk::Bulk;
+use crate::support::{Mobile, ONE_WAY, SECOND, SMALL, Sent, elsewhere, line, millis, next_port};
 
 const MEGABYTE: u64 = 1 << 20;
 const ROUND_TRIP: Duration = Duration::from_millis(20);

@@ -6,8 +6,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wraith_proto::wire::{Frame, Frames, HandshakeKind, split_body};
-use wraith_proto::{Config, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, Stats, StreamId};
-use wraith_sim::{Host, LinkConfig, Node, Pair, PairConfig, Side, Transparent, Verdict};
+use wraith_proto::{Config, Dir, Instant, SessionHandle, Stats};
+use wraith_sim::{LinkConfig, Node, Pair, PairConfig, Side, Transparent, Verdict};
+
+use crate::bulk::Bulk;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// One way over the links.
@@ -35,47 +37,6 @@ pub(crate) fn elsewhere() -> SocketAddr {
 
 pub(crate) fn attacker() -> SocketAddr {
     addr("203.0.113.66:666")
-}
-
-/// Sends and checks streams of a pattern, and keeps events.
-#[derive(Debug, Default)]
-pub(crate) struct Bulk {
-    pub(crate) received: u64,
-    pub(crate) events: Vec<Event>,
-}
-
-impl Bulk {
-    pub(crate) fn count(&self, event: Event) -> usize {
-        self.events.iter().filter(|&&seen| seen == event).count()
-    }
-
-    fn delivered(&self) -> usize {
-        self.events.iter().filter(|event| matches!(event, Event::Delivered(_))).count()
-    }
-}
-
-fn byte_at(offset: u64) -> u8 {
-    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
-}
-
-impl Source for Bulk {
-    fn fill(&mut self, _: SessionHandle, _: StreamId, offset: u64, buf: &mut [u8]) -> usize {
-        (offset..).zip(&mut *buf).for_each(|(at, byte)| *byte = byte_at(at));
-        buf.len()
-    }
-}
-
-impl Host for Bulk {
-    fn on_payload(&mut self, _: Instant, payload: Payload<'_>) {
-        if let Payload::Stream { offset, data, .. } = payload {
-            self.received += data.len() as u64;
-            assert!((offset..).zip(&*data).all(|(at, &byte)| byte == byte_at(at)), "wrong bytes at {offset}");
-        }
-    }
-
-    fn on_event(&mut self, _: Instant, _: &mut Endpoint, _: SessionHandle, event: Event) {
-        self.events.push(event);
-    }
 }
 
 /// A datagram that was sent: by whom (0 left, 1 right), when, where to, and its bytes.

@@ -4,55 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use wraith_proto::{Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId};
-use wraith_sim::{Host, LinkConfig, Pair, PairConfig, Side, Transparent, Verdict};
+use wraith_proto::{Dir, Instant, SessionHandle};
+use wraith_sim::{LinkConfig, Pair, PairConfig, Side, Transparent, Verdict};
+
+use crate::bulk::Bulk;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
-
-/// The byte of every stream at `offset`: a pattern that no shift maps to itself.
-fn byte_at(offset: u64) -> u8 {
-    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
-}
-
-/// Sends and checks streams of the pattern, and keeps events.
-#[derive(Debug, Default)]
-pub(crate) struct Bulk {
-    pub(crate) received: u64,
-    pub(crate) datagrams: Vec<usize>,
-    pub(crate) events: Vec<Event>,
-}
-
-impl Bulk {
-    pub(crate) fn count(&self, event: Event) -> usize {
-        self.events.iter().filter(|&&seen| seen == event).count()
-    }
-}
-
-impl Source for Bulk {
-    fn fill(&mut self, _: SessionHandle, _: StreamId, offset: u64, buf: &mut [u8]) -> usize {
-        (offset..).zip(&mut *buf).for_each(|(at, byte)| *byte = byte_at(at));
-        buf.len()
-    }
-}
-
-impl Host for Bulk {
-    fn on_payload(&mut self, _: Instant, payload: Payload<'_>) {
-        match payload {
-            Payload::Stream { offset, data, .. } => {
-                self.received += data.len() as u64;
-                let right = (offset..).zip(&*data).all(|(at, &byte)| byte == byte_at(at));
-                assert!(right, "wrong bytes at {offset}");
-            }
-            Payload::Datagram { data, .. } => self.datagrams.push(data.len()),
-            _ => {}
-        }
-    }
-
-    fn on_event(&mut self, _: Instant, _: &mut Endpoint, _: SessionHandle, event: Event) {
-        self.events.push(event);
-    }
-}
 
 pub(crate) type BulkPair = Pair<Bulk, Bulk>;
 
@@ -101,12 +59,9 @@ pub(crate) fn send(pair: &mut BulkPair, session: SessionHandle, len: u64) {
 /// Sends `len` bytes and runs until all were delivered, at most `limit`; returns the time that it took.
 pub(crate) fn transfer(pair: &mut BulkPair, session: SessionHandle, len: u64, limit: Duration) -> Duration {
     let (start, before) = (pair.now(), pair.right.host.received);
-    let delivered = |pair: &BulkPair| {
-        pair.left.host.events.iter().filter(|event| matches!(event, Event::Delivered(_))).count()
-    };
-    let streams = delivered(pair);
+    let streams = pair.left.host.delivered();
     send(pair, session, len);
-    let done = pair.run_until(|pair| delivered(pair) > streams, limit);
+    let done = pair.run_until(|pair| pair.left.host.delivered() > streams, limit);
     assert!(done, "{} of {len} bytes after {limit:?}", pair.right.host.received - before);
     assert_eq!(pair.right.host.received - before, len, "each byte once");
     pair.now().saturating_since(start)
