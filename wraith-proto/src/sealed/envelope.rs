@@ -94,11 +94,6 @@ impl Envelope {
     }
 }
 
-/// The sender's name as it is claimed.
-pub(super) fn sender(fields: &[u8; ENVELOPE_LEN]) -> &[u8; 32] {
-    fields.first_chunk().expect("there are 57 bytes")
-}
-
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -11,6 +11,7 @@
 mod datagram;
 mod envelope;
 mod error;
+mod note;
 mod opening;
 mod peers;
 mod sealing;
@@ -29,6 +30,7 @@ use peers::{Known, Peers};
 pub use datagram::{DATAGRAM_OVERHEAD, MAX_DATAGRAM, is_datagram};
 pub use envelope::{Letter, MessageId, Opened};
 pub use error::{OpenError, SealError};
+pub use note::{MAX_NOTE_PREFIX, NOTE_BODY_AT, NOTE_OVERHEAD};
 pub use opening::OpenStream;
 pub use sealing::{SealStream, sealed_len};
 
@@ -112,8 +114,13 @@ impl Mailbox {
         Ok(finished)
     }
 
-    /// Opens the payload of `message` where it lies behind [`PAYLOAD_AT`]. Nothing changes unless all of it is genuine.
-    fn read(&mut self, clear: &[u8], message: &mut [u8]) -> Result<(Envelope, Finished), OpenError> {
+    /// Opens the payload of `message` where it lies behind [`PAYLOAD_AT`], which has at least `N` bytes and begins with the
+    /// sender's `PeerId`. Nothing changes unless all of it is genuine.
+    fn read<const N: usize>(
+        &mut self,
+        clear: &[u8],
+        message: &mut [u8],
+    ) -> Result<(PeerId, [u8; N], Finished), OpenError> {
         let (head, payload) = message.split_first_chunk_mut::<PAYLOAD_AT>().ok_or(OpenError::Malformed)?;
         let mut noise = NoiseX::new(self.crypto, &prologue(clear, &self.peer_id()), &self.key.public());
         let public = noise.read_static(&*self.key, head).ok_or(OpenError::NotForUs)?;
@@ -123,8 +130,9 @@ impl Mailbox {
             None => (self.meet(public).ok_or(OpenError::NotForUs)?, None),
         };
         let (len, finished) = noise.read_payload(&known.shared, payload).ok_or(OpenError::NotForUs)?;
-        let fields = payload.get(..len).and_then(<[u8]>::first_chunk).ok_or(OpenError::Malformed)?;
-        let claimed = envelope::sender(fields);
+        let fields: &[u8; N] =
+            payload.get(..len).and_then(<[u8]>::first_chunk).ok_or(OpenError::Malformed)?;
+        let claimed = fields.first_chunk().ok_or(OpenError::Malformed)?;
         let from = match name {
             Some(name) if name.as_bytes() == claimed => name,
             _ => PeerId::checked_by(self.crypto, claimed)
@@ -132,8 +140,14 @@ impl Mailbox {
                 .map(|(name, _)| name)
                 .ok_or(OpenError::Sender)?,
         };
-        let envelope = Envelope::read(from, fields).ok_or(OpenError::Malformed)?;
         self.peers.remember(&from, known);
+        Ok((from, *fields, finished))
+    }
+
+    /// As [`read`](Self::read), of what has the fields of `PROTO §12.3`.
+    fn read_envelope(&mut self, clear: &[u8], message: &mut [u8]) -> Result<(Envelope, Finished), OpenError> {
+        let (from, fields, finished) = self.read::<ENVELOPE_LEN>(clear, message)?;
+        let envelope = Envelope::read(from, &fields).ok_or(OpenError::Malformed)?;
         Ok((envelope, finished))
     }
 
@@ -159,11 +173,14 @@ impl fmt::Debug for Mailbox {
     }
 }
 
+/// Bytes of a prologue at most: label, version, prefix, recipient.
+const MAX_PROLOGUE: usize = 6 + 4 + MAX_NOTE_PREFIX + 32;
+
 /// `PROTO §12.2`: the name of the recipient is in it, since two names share one X25519 key.
-fn prologue(clear: &[u8], to: &PeerId) -> heapless::Vec<u8, 64> {
+fn prologue(clear: &[u8], to: &PeerId) -> heapless::Vec<u8, MAX_PROLOGUE> {
     let mut prologue = heapless::Vec::new();
     for part in [b"WRAITH", &crate::wire::VERSION.to_be_bytes()[..], clear, to.as_bytes()] {
-        prologue.extend_from_slice(part).expect("6, 4, at most 8 and 32 bytes");
+        prologue.extend_from_slice(part).expect("6, 4, at most 32 and 32 bytes");
     }
     prologue
 }

@@ -38,7 +38,7 @@ impl Mailbox {
         }
         let mut copy = [0; HEAD_LEN - MAGIC.len()];
         copy.copy_from_slice(message);
-        let (claims, finished) = self.read(&MAGIC, &mut copy)?;
+        let (claims, finished) = self.read_envelope(&MAGIC, &mut copy)?;
         let body = claims.signed.then(|| Box::new(Hasher::new()));
         let key = segment_key(self, finished);
         Ok(OpenStream { key, segments: 0, claims, to: self.peer_id(), body, is_ended: false })

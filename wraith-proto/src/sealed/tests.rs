@@ -7,6 +7,7 @@ use super::*;
 use crate::crypto::RustCrypto;
 
 mod forged;
+mod notes;
 mod segments;
 
 const RANDOM: [u8; 32] = [9; 32];
