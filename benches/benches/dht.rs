@@ -6,8 +6,8 @@ use std::time::Duration;
 use criterion::{BatchSize, Criterion, Throughput};
 use wraith_benches::Machine;
 use wraith_dht_proto::{
-    Ask, Dht, Limits, MAX_MESSAGE, Message, NodeRef, RateLimits, Record, Reply, StoreResult, value_key,
-    write_request,
+    Ask, Dht, Header, Limits, MAX_UNSEALED, NodeRef, Offer, RateLimits, Record, Reply, StoreResult, Token,
+    value_key, write_ask,
 };
 use wraith_proto::wire::Writer;
 use wraith_proto::{Identity, Instant};
@@ -29,7 +29,8 @@ fn main() {
     for size in [256, 1_000] {
         // Room for 10,000 of this size.
         let rate = RateLimits { all: u16::MAX, per_prefix: u16::MAX };
-        let limits = Limits { rate, record_bytes: 10_000 * (size as u32 + 100), ..Limits::default() };
+        let limits =
+            Limits { rate, strangers: rate, record_bytes: 10_000 * (size as u32 + 100), ..Limits::default() };
         println!("{size}_bytes: {} bytes per node", limits.memory() + limits.record_memory());
         group.bench_function(format!("{size}_bytes"), |bencher| {
             bencher.iter_batched_ref(|| Puts::new(&limits, size), Puts::run, BatchSize::PerIteration);
@@ -64,10 +65,10 @@ impl Puts {
     fn request(&mut self, value: &[u8]) -> Vec<u8> {
         let key = value_key(value);
         let answer = self.exchange(&write([0; 16], &Ask::FindNode(key)));
-        match Message::parse(&answer) {
-            Ok(Message::Answer { token, reply: Reply::Found { write_token, .. }, .. }) => {
-                let record = Some(Record::Value(value));
-                write(token, &Ask::Store { key, write_token, expected: None, record })
+        match read(&answer) {
+            Some((token, Reply::Found { write_token, .. })) => {
+                let offer = Offer::Record(Record::Value(value));
+                write(token, &Ask::Store { write_token, expected: None, offer })
             }
             other => panic!("{other:?}"),
         }
@@ -75,28 +76,34 @@ impl Puts {
 
     /// The answer to a request; pings among it are not of interest.
     fn exchange(&mut self, request: &[u8]) -> Vec<u8> {
-        let mut buffer = [0; MAX_MESSAGE];
-        self.node.handle(NOW, self.from, request).expect("it is admitted");
-        let (_, len) = self.node.poll_transmit(NOW, &mut buffer).expect("it is answered");
-        buffer[..len].to_vec()
+        let mut buffer = [0; MAX_UNSEALED];
+        self.node.handle_unsealed(NOW, self.from, request).expect("it is admitted");
+        let transmit = self.node.poll_transmit(NOW, &mut buffer).expect("it is answered");
+        buffer[..transmit.len].to_vec()
     }
 
     fn run(&mut self) {
-        let mut buffer = [0; MAX_MESSAGE];
+        let mut buffer = [0; MAX_UNSEALED];
         for request in &self.requests {
-            self.node.handle(NOW, self.from, request).expect("it is admitted");
-            let (_, len) = self.node.poll_transmit(NOW, &mut buffer).expect("it is answered");
+            self.node.handle_unsealed(NOW, self.from, request).expect("it is admitted");
+            let transmit = self.node.poll_transmit(NOW, &mut buffer).expect("it is answered");
             let stored = Reply::Stored { result: StoreResult::Stored, seq: 0 };
-            assert!(
-                matches!(Message::parse(&buffer[..len]), Ok(Message::Answer { reply, .. }) if reply == stored)
-            );
+            assert!(matches!(read(&buffer[..transmit.len]), Some((_, reply)) if reply == stored));
         }
     }
 }
 
-fn write(token: [u8; 16], ask: &Ask<'_>) -> Vec<u8> {
-    let mut buffer = [0; MAX_MESSAGE];
+fn read(answer: &[u8]) -> Option<(Token, Reply<'_>)> {
+    let (_, len) = Header::parse(answer).ok()?;
+    Reply::parse(&answer[len..]).ok()
+}
+
+/// A request, as long as if it had no token.
+fn write(token: Token, ask: &Ask<'_>) -> Vec<u8> {
+    let mut buffer = [0; MAX_UNSEALED];
     let mut w = Writer::new(&mut buffer);
-    write_request(&mut w, [1; 8], &token, ask).expect("it fits");
-    w.written().to_vec()
+    Header::Request { transaction: [1; 8], token }.write(&mut w).expect("it fits");
+    write_ask(&mut w, ask).expect("it fits");
+    let len = if token == [0; 16] { MAX_UNSEALED } else { w.len() };
+    buffer[..len].to_vec()
 }

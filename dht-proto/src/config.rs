@@ -17,8 +17,11 @@ pub struct Limits {
     pub records: u32,
     /// Bytes of these records, with up to 200 of form in each.
     pub record_bytes: u32,
-    /// Requests that are answered.
+    /// Requests that are answered, of who has an address token.
     pub rate: RateLimits,
+    /// Requests that are opened though their sender has no address token; others get one instead of an answer. Each
+    /// costs up to two X25519, and any sender's address may be forged.
+    pub strangers: RateLimits,
 }
 
 impl Limits {
@@ -42,6 +45,7 @@ impl Default for Limits {
             records: 10_000,
             record_bytes: 3 << 20,
             rate: RateLimits { all: 1_000, per_prefix: 50 },
+            strangers: RateLimits { all: 200, per_prefix: 20 },
         }
     }
 }

@@ -2,15 +2,17 @@
 
 use alloc::boxed::Box;
 
-use wraith_proto::wire::Writer;
+use core::net::SocketAddr;
+
 use wraith_proto::{Instant, PeerId};
 
 use crate::config::Limits;
 use crate::event::{Event, QueryId, StartError};
+use crate::header::{MAX_UNSEALED, Transaction};
 use crate::id::Id;
-use crate::message::{Ask, MAX_MESSAGE, Message, Reply, StoreResult, Transaction, write_request};
+use crate::message::{Ask, Reply, StoreResult};
 use crate::node::{Node, NodeRef};
-use crate::query::{Goal, Phase, Query, Step};
+use crate::query::{Goal, Phase, Query};
 use crate::random::Random;
 use crate::rate::Rate;
 use crate::record::{Kind, Record};
@@ -19,9 +21,12 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::token::{Token, Tokens};
 
+mod admit;
 mod answer;
+mod ask;
 mod upkeep;
 
+pub use admit::Admitted;
 use answer::Outgoing;
 use upkeep::{OWN_QUERY, Upkeep};
 
@@ -41,8 +46,10 @@ pub enum DropReason {
     BadSender,
     /// The sender's prefix, or all together, ask too much.
     TooMany,
-    /// An answer to nothing that was asked, or from another than was asked.
+    /// An answer to nothing that was asked, or from another than was asked, or one too many.
     Unasked,
+    /// It does not open, or its sender is not who it says.
+    NotGenuine,
     /// Answers wait to be sent; call [`Dht::poll_transmit`] after each message.
     Busy,
 }
@@ -51,8 +58,26 @@ pub enum DropReason {
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     node: Node,
+    /// What it gave when it wanted to be asked again.
+    token: Option<Token>,
     /// What its answer repeats, and when it counts no more; `None` until it is sent.
     sent: Option<(Transaction, Instant)>,
+    /// Answers that were opened, or tried to.
+    answers: u8,
+}
+
+/// A datagram to be sent, as it lies in the buffer of [`Dht::poll_transmit`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// Where to.
+    pub to: SocketAddr,
+    /// Bytes of the header, which travels as it is.
+    pub header: usize,
+    /// Bytes in all. What is behind the header is to be sealed to `key`.
+    pub len: usize,
+    /// The bytes of the recipient's `PeerId`, which need not be one: [`Dht::give_up`] then. [`None`] where nothing is
+    /// behind the header.
+    pub key: Option<[u8; 32]>,
 }
 
 /// A node of the DHT. The verbs may be called in any order; the cheap one is `handle`, `handle_timeout`, `poll_event`,
@@ -68,6 +93,7 @@ pub struct Dht {
     pings: heapless::Vec<Ping, PINGS>,
     tokens: Tokens,
     rate: Rate,
+    strangers: Rate,
     random: Random,
     upkeep: Upkeep,
 }
@@ -90,27 +116,33 @@ impl Dht {
             pings: heapless::Vec::new(),
             tokens: Tokens::new(random.array()),
             rate: Rate::new(limits.rate, random.array(), now),
+            strangers: Rate::new(limits.strangers, random.array(), now),
             upkeep: Upkeep::new(now),
             random,
         }
     }
 
-    /// Takes a message from `from`, whose key the carrier has proven.
+    /// Takes the message of a datagram that was [admitted](Dht::admit), and whose sender has proven to hold `key`.
     ///
     /// # Errors
     /// Why it was dropped; it changed nothing then.
-    pub fn handle(&mut self, now: Instant, from: NodeRef, message: &[u8]) -> Result<(), DropReason> {
-        let from = Node::from(from);
-        if !from.address.is_usable() || from.key == self.key {
+    pub fn handle(
+        &mut self,
+        now: Instant,
+        admitted: Admitted,
+        key: &[u8; 32],
+        message: &[u8],
+    ) -> Result<(), DropReason> {
+        let from = Node { key: *key, address: admitted.from };
+        if from.key == self.key {
             return Err(DropReason::BadSender);
         }
-        match Message::parse(message).map_err(|_| DropReason::Malformed)? {
-            Message::Request { transaction, token, ask } => {
-                self.answer(now, from, transaction, &token, &ask, message.len())
-            }
-            Message::Answer { transaction, token, reply } => {
-                self.answered(now, from, transaction, token, &reply)
-            }
+        if admitted.is_request {
+            let ask = Ask::parse(message).map_err(|_| DropReason::Malformed)?;
+            self.answer(now, from, admitted.transaction, &ask)
+        } else {
+            let (token, reply) = Reply::parse(message).map_err(|_| DropReason::Malformed)?;
+            self.answered(now, from, admitted.transaction, token, &reply)
         }
     }
 
@@ -131,14 +163,14 @@ impl Dht {
         self.keep_up(now);
     }
 
-    /// Writes the next message into `buffer`, which has at least [`MAX_MESSAGE`] bytes; whom it is for and its length.
-    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<(NodeRef, usize)> {
-        if buffer.len() < MAX_MESSAGE {
+    /// Writes the next datagram into `buffer`, which has at least [`MAX_UNSEALED`] bytes, before it is sealed.
+    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        if buffer.len() < MAX_UNSEALED {
             return None;
         }
         while let Some(outgoing) = self.outbox.pop_front() {
-            if let Some(len) = self.write_answer(now, &outgoing, &mut buffer[..outgoing.limit()]) {
-                return Some((outgoing.to().into(), len));
+            if let Some(transmit) = self.write_outgoing(now, &outgoing, buffer) {
+                return Some(transmit);
             }
         }
         self.transmit_ping(now, buffer).or_else(|| self.transmit_query(now, buffer))
@@ -308,7 +340,7 @@ impl Dht {
             let mut taken =
                 running.filter_map(|query| query.take(transaction, &from).map(|asked| (query, asked)));
             let (query, asked) = taken.next().ok_or(DropReason::Unasked)?;
-            apply(query, asked, &self.key, reply);
+            apply(query, asked, &self.key, token, reply);
             let finished = query.phase == Phase::Done || query.phase == Phase::Storing;
             if let Some(reach) = query.reach().filter(|_| finished) {
                 self.upkeep.observe(reach);
@@ -326,42 +358,13 @@ impl Dht {
     fn ping(&mut self, node: Node) {
         if !self.pings.iter().any(|ping| ping.node.key == node.key) {
             // If there is no room it is asked another time.
-            let _ = self.pings.push(Ping { node, sent: None });
+            let _ = self.pings.push(Ping { node, token: None, sent: None, answers: 0 });
         }
     }
 
-    fn transmit_ping(&mut self, now: Instant, buffer: &mut [u8]) -> Option<(NodeRef, usize)> {
-        let at = self.pings.iter().position(|ping| ping.sent.is_none())?;
-        let transaction = self.random.array();
-        let deadline =
-            now.saturating_add(core::time::Duration::from_millis(u64::from(crate::query::TIMEOUT)));
-        self.pings[at].sent = Some((transaction, deadline));
-        let node = self.pings[at].node;
-        let mut w = Writer::new(buffer);
-        write_request(&mut w, transaction, &self.table.token(&node, self.seconds(now)), &Ask::Ping).ok()?;
-        Some((node.into(), w.len()))
-    }
-
-    fn transmit_query(&mut self, now: Instant, buffer: &mut [u8]) -> Option<(NodeRef, usize)> {
-        let seconds = self.seconds(now);
-        for query in self.queries.iter_mut().filter(|query| query.is_running()) {
-            let transaction = self.random.array();
-            let Some((node, step)) = query.next(now, transaction) else { continue };
-            let ask = match (step, query.goal) {
-                (Step::Store(write_token), _) => Ask::Store {
-                    key: query.target,
-                    write_token,
-                    expected: query.expected,
-                    record: crate::store::record(&query.record),
-                },
-                (Step::Search, Goal::Get(kind)) => Ask::FindValue(query.target, kind),
-                (Step::Search, _) => Ask::FindNode(query.target),
-            };
-            let mut w = Writer::new(buffer);
-            write_request(&mut w, transaction, &self.table.token(&node, seconds), &ask).ok()?;
-            return Some((node.into(), w.len()));
-        }
-        None
+    /// 32 bytes that nobody can foretell, for an ephemeral key.
+    pub(crate) fn randomness(&mut self) -> [u8; 32] {
+        self.random.array()
     }
 
     /// Seconds since the start.
@@ -379,9 +382,11 @@ impl core::fmt::Debug for Dht {
     }
 }
 
-fn apply(query: &mut Query, asked: (Entry, u8), own: &[u8; 32], reply: &Reply<'_>) {
+fn apply(query: &mut Query, asked: (Entry, u8), own: &[u8; 32], token: Token, reply: &Reply<'_>) {
     match reply {
-        Reply::Found { write_token, record, nodes } => query.found(asked, own, *write_token, record, nodes),
+        Reply::Found { write_token, record, nodes } => {
+            query.found(asked, own, (token, *write_token), record, nodes);
+        }
         Reply::Stored { result, seq } => query.stored(*result, *seq),
         Reply::Pong => {}
     }

@@ -1,9 +1,9 @@
 //! A Kademlia DHT, sans-IO: whom to ask, what to answer, what to believe.
 //!
-//! The whole of it is [`Dht`] with five verbs: [`Dht::handle`] takes a message, [`Dht::poll_transmit`] writes one,
-//! [`Dht::poll_timeout`] says when to call [`Dht::handle_timeout`], and [`Dht::poll_event`] says what became of
-//! [`Dht::find`], [`Dht::get`], [`Dht::put`] and [`Dht::announce`]. The crate does not know what carries the messages; the
-//! carrier proves the sender's key.
+//! The whole of it is [`SealedDht`] with five verbs: [`SealedDht::handle`] takes a datagram, [`SealedDht::poll_transmit`]
+//! writes one, [`Dht::poll_timeout`] says when to call [`Dht::handle_timeout`], and [`Dht::poll_event`] says what became of
+//! [`Dht::find`], [`Dht::get`], [`Dht::put`] and [`Dht::announce`]. [`Dht`] alone is the same without the seals, for
+//! simulations: there whoever carries its messages vouches for their senders.
 //!
 //! - Only nodes that answered enter the table, and an answer counts only with the random transaction id, from the asked
 //!   address and the asked key.
@@ -13,7 +13,7 @@
 //!   20th is to be expected at from the estimated size of the network, and looks as far.
 //! - Same seed, same calls, same times give the same bytes. Nothing allocates once a node is made.
 //!
-//! Not here yet: a carrier. The simulator carries the messages bare.
+//! Datagrams and messages are those of `PROTO §14`.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ extern crate std;
 mod config;
 mod dht;
 mod event;
+mod header;
 mod id;
 mod message;
 mod node;
@@ -32,19 +33,20 @@ mod query;
 mod random;
 mod rate;
 mod record;
+mod sealed;
 mod shortlist;
 mod store;
 mod table;
 mod token;
 
 pub use config::Limits;
-pub use dht::{Dht, DropReason};
+pub use dht::{Admitted, Dht, DropReason, Transmit};
 pub use event::{Closest, Event, Outcome, Providers, QueryId, StartError};
+pub use header::{Header, MAX_DATAGRAM, MAX_HEADER, MAX_UNSEALED, Transaction};
 pub use id::Id;
-pub use message::{
-    Ask, Held, MAX_MESSAGE, MAX_NODES, Message, Nodes, Reply, StoreResult, Transaction, write_request,
-};
+pub use message::{Ask, Held, MAX_NODES, Nodes, Offer, Reply, StoreResult, write_ask};
 pub use node::NodeRef;
 pub use rate::RateLimits;
-pub use record::{Kind, MAX_VALUE, Record, Signed, sign, signed_key, value_key};
-pub use token::{TOKEN, Token};
+pub use record::{Kind, MAX_SIGNED_VALUE, MAX_VALUE, Record, Signed, sign, signed_key, value_key};
+pub use sealed::SealedDht;
+pub use token::{Token, WriteToken};

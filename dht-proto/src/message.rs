@@ -1,73 +1,49 @@
-//! Messages: requests and answers, each in one datagram.
+//! Messages: requests and answers, each sealed in one datagram behind its [header](crate::Header).
 //!
 //! ```text
-//! message   kind u8 | transaction 8 | address token 16 | body | zeros
-//!
-//! request   0x01 ping        body: nothing
-//!           0x02 find-node   body: target 32
-//!           0x03 find-value  body: target 32 | record kind u8
-//!           0x04 store       body: key 32 | write token 16 | condition | record
-//! answer    0x81 pong        body: nothing
-//!           0x82 found       body: write token 16 | record | nodes
-//!           0x84 stored      body: result u8 | sequence number u64
+//! request   1 ping        nothing
+//!           2 find-node   target 32
+//!           3 find-value  target 32 | record kind u8
+//!           4 store       write token 8 | condition | record
+//! answer    address token 16, and
+//!           1 pong        nothing
+//!           2 found       write token 8 | record | nodes
+//!           4 stored      result u8 | sequence number u64
 //!
 //! condition 0 | 1, sequence number u64
-//! record    0 (none) | 1, value | 2, peer 32, salt u64, sequence number u64, signature 64, value | 3 (request: the
-//!           sender; answer: nodes)
+//! record    0 (none) | 1, value | 2, peer 32, salt u64, sequence number u64, signature 64, value
+//!           | 3, key 32 (request: the sender provides what it names) | 3, nodes (answer)
 //! value     length u16, bytes
 //! nodes     count u8, each: 4 | 6, address 4 | 16, port u16, key 32
 //! ```
 //!
-//! Numbers have their most significant byte first. A token of zeros is none. Behind the body are zeros only: a request
-//! without an address token is as long as the longest answer, so that a forged sender gains nothing.
+//! Numbers have their most significant byte first. A token of zeros is none. Behind a message are zeros only: a datagram
+//! that asks without an address token is as long as the longest that answers, so that a forged sender gains nothing.
+//! The key of a record is not sent, since it follows from it.
 
-use wraith_proto::wire::{Full, Malformed, Reader, Writer};
+use wraith_proto::wire::{Malformed, Reader};
 
 use crate::id::Id;
-use crate::node::{Address, Node, NodeRef};
 use crate::record::{Kind, MAX_VALUE, Record, Signed};
-use crate::token::Token;
+use crate::token::{Token, WriteToken};
 
-/// Bytes of a message at most, and of a request without an address token.
-pub const MAX_MESSAGE: usize = 1_200;
+mod nodes;
+mod write;
 
-/// Nodes that an answer lists at most.
-pub const MAX_NODES: usize = 20;
+pub(crate) use nodes::{MAX_NODE, nodes, write_node, write_nodes};
+pub use nodes::{MAX_NODES, Nodes};
+pub use write::write_ask;
+pub(crate) use write::{write_found, write_pong, write_record, write_stored};
 
 /// Bytes of a record as messages and stores hold it at most.
-pub(crate) const MAX_RECORD: usize = 1 + 32 + 8 + 8 + 64 + 2 + MAX_VALUE;
+pub(crate) const MAX_RECORD: usize = 1 + 32 + 8 + 8 + 64 + 2 + crate::record::MAX_SIGNED_VALUE;
 
-/// Bytes before the body.
-const HEADER: usize = 1 + 8 + 16;
+const _: () = assert!(MAX_RECORD >= 1 + 2 + MAX_VALUE, "the longest record is a signed one");
 
-/// Bytes of an answer that does not depend on anything.
-pub(crate) const SHORTEST_ANSWER: usize = HEADER;
-
-/// What an answer repeats of its request, so that who has not seen that cannot answer.
-pub type Transaction = [u8; 8];
-
-/// A message as it was received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Message<'a> {
-    /// It wants an answer.
-    Request {
-        /// To be repeated in the answer.
-        transaction: Transaction,
-        /// The address token, or zeros.
-        token: Token,
-        /// What is asked.
-        ask: Ask<'a>,
-    },
-    /// It answers a request.
-    Answer {
-        /// Of the request.
-        transaction: Transaction,
-        /// The address token for the next request.
-        token: Token,
-        /// The answer.
-        reply: Reply<'a>,
-    },
-}
+const PING: u8 = 1;
+const FIND_NODE: u8 = 2;
+const FIND_VALUE: u8 = 3;
+const STORE: u8 = 4;
 
 /// What a request asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,17 +54,34 @@ pub enum Ask<'a> {
     FindNode(Id),
     /// For a record, and the nodes near its key.
     FindValue(Id, Kind),
-    /// That a record is kept.
+    /// That something is kept.
     Store {
-        /// Its key.
-        key: Id,
-        /// From an answer to [`Ask::FindNode`] or [`Ask::FindValue`] for this key.
-        write_token: Token,
+        /// From an answer to [`Ask::FindNode`] or [`Ask::FindValue`] for its key.
+        write_token: WriteToken,
         /// Only if this is the sequence number of the record that is there.
         expected: Option<u64>,
-        /// The record; `None` announces the sender as a provider.
-        record: Option<Record<'a>>,
+        /// What.
+        offer: Offer<'a>,
     },
+}
+
+/// What is to be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offer<'a> {
+    /// A record, under its own key.
+    Record(Record<'a>),
+    /// That the sender provides what this key names.
+    Provider(Id),
+}
+
+impl Offer<'_> {
+    /// The key under which it is to be kept.
+    pub fn key(&self) -> Id {
+        match self {
+            Self::Record(record) => record.key(),
+            Self::Provider(key) => *key,
+        }
+    }
 }
 
 /// What an answer says.
@@ -99,7 +92,7 @@ pub enum Reply<'a> {
     /// These nodes are nearer, and that is the record.
     Found {
         /// Lets the asking node store under the key that it asked for.
-        write_token: Token,
+        write_token: WriteToken,
         /// The record, if it was asked for and is there.
         record: Held<'a>,
         /// Nodes near the target.
@@ -133,7 +126,7 @@ pub enum StoreResult {
     Stored = 0,
     /// The write token is not of this node, address and key, or too old.
     BadToken = 1,
-    /// Signature or key are wrong.
+    /// Its signature is wrong.
     NotGenuine = 2,
     /// There is a record with a higher sequence number, or another one with the same.
     Outdated = 3,
@@ -148,226 +141,46 @@ impl StoreResult {
         [Self::Stored, Self::BadToken, Self::NotGenuine, Self::Outdated, Self::Conflict, Self::Full];
 }
 
-/// A list of nodes whose form was checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Nodes<'a> {
-    bytes: &'a [u8],
-    count: u8,
-}
-
-impl<'a> Nodes<'a> {
-    /// How many.
-    pub const fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// Whether there is none.
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The nodes, with keys and addresses as they stand there.
-    pub fn iter(&self) -> impl Iterator<Item = NodeRef> + use<'a> {
-        self.compact().map(NodeRef::from)
-    }
-
-    pub(crate) fn compact(&self) -> impl Iterator<Item = Node> + use<'a> {
-        let mut reader = Reader::new(self.bytes);
-        // The form was checked.
-        (0..self.count).map_while(move |_| read_node(&mut reader).ok())
-    }
-
-    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
-        let count = reader.u8()?;
-        if usize::from(count) > MAX_NODES {
-            return Err(Malformed);
-        }
-        let start = *reader;
-        for _ in 0..count {
-            read_node(reader)?;
-        }
-        let len = reader.position() - start.position();
-        Ok(Self { bytes: &start.rest()[..len], count })
-    }
-}
-
-impl<'a> Message<'a> {
-    /// Reads a message.
+impl<'a> Ask<'a> {
+    /// Reads what a request asks.
     ///
     /// # Errors
-    /// [`Malformed`] if it is longer than [`MAX_MESSAGE`], is cut off, or has a byte without meaning.
+    /// [`Malformed`] if it is cut off, or has a byte without meaning.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        if bytes.len() > MAX_MESSAGE {
-            return Err(Malformed);
-        }
         let mut reader = Reader::new(bytes);
-        let reader = &mut reader;
-        let (kind, transaction, token) = (reader.u8()?, *reader.array()?, *reader.array()?);
-        let message = match kind {
-            0x01 => Self::Request { transaction, token, ask: Ask::Ping },
-            0x02 => Self::Request { transaction, token, ask: Ask::FindNode(read_id(reader)?) },
-            0x03 => {
-                let ask = Ask::FindValue(read_id(reader)?, read_kind(reader.u8()?)?);
-                Self::Request { transaction, token, ask }
-            }
-            0x04 => Self::Request { transaction, token, ask: read_store(reader)? },
-            0x81 => Self::Answer { transaction, token, reply: Reply::Pong },
-            0x82 => Self::Answer { transaction, token, reply: read_found(reader)? },
-            0x84 => Self::Answer { transaction, token, reply: read_stored(reader)? },
+        let ask = match reader.u8()? {
+            PING => Self::Ping,
+            FIND_NODE => Self::FindNode(read_id(&mut reader)?),
+            FIND_VALUE => Self::FindValue(read_id(&mut reader)?, read_kind(reader.u8()?)?),
+            STORE => read_store(&mut reader)?,
             _ => return Err(Malformed),
         };
-        if reader.rest().iter().any(|&byte| byte != 0) {
-            return Err(Malformed);
-        }
-        Ok(message)
+        zeros_only(&reader)?;
+        Ok(ask)
     }
 }
 
-/// Writes the part of a message that all have.
-fn write_header(w: &mut Writer<'_>, kind: u8, transaction: Transaction, token: &Token) -> Result<(), Full> {
-    w.u8(kind)?;
-    w.array(&transaction)?;
-    w.array(token)
-}
-
-/// Writes a request; one without a token is filled up to [`MAX_MESSAGE`].
-///
-/// # Errors
-/// [`Full`] if `w` has less than [`MAX_MESSAGE`] bytes, or the value is longer than [`MAX_VALUE`].
-pub fn write_request(
-    w: &mut Writer<'_>,
-    transaction: Transaction,
-    token: &Token,
-    ask: &Ask<'_>,
-) -> Result<(), Full> {
-    match ask {
-        Ask::Ping => write_header(w, 0x01, transaction, token)?,
-        Ask::FindNode(target) => {
-            write_header(w, 0x02, transaction, token)?;
-            w.array(target.as_bytes())?;
-        }
-        Ask::FindValue(target, kind) => {
-            write_header(w, 0x03, transaction, token)?;
-            w.array(target.as_bytes())?;
-            w.u8(*kind as u8)?;
-        }
-        Ask::Store { key, write_token, expected, record } => {
-            write_header(w, 0x04, transaction, token)?;
-            w.array(key.as_bytes())?;
-            w.array(write_token)?;
-            match expected {
-                Some(seq) => {
-                    w.u8(1)?;
-                    w.array(&seq.to_be_bytes())?;
-                }
-                None => w.u8(0)?,
-            }
-            match record {
-                Some(record) => write_record(w, record)?,
-                None => w.u8(Kind::Providers as u8)?,
-            }
-        }
+impl<'a> Reply<'a> {
+    /// Reads an answer, and the address token for the next request to who gave it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it is cut off, or has a byte without meaning.
+    pub fn parse(bytes: &'a [u8]) -> Result<(Token, Self), Malformed> {
+        let mut reader = Reader::new(bytes);
+        let token = *reader.array()?;
+        let reply = match reader.u8()? {
+            PING => Self::Pong,
+            FIND_NODE => read_found(&mut reader)?,
+            STORE => read_stored(&mut reader)?,
+            _ => return Err(Malformed),
+        };
+        zeros_only(&reader)?;
+        Ok((token, reply))
     }
-    if *token == Token::default() {
-        w.zeros(MAX_MESSAGE.saturating_sub(w.len()))?;
-    }
-    Ok(())
 }
 
-/// Writes the answer to a ping.
-pub(crate) fn write_pong(w: &mut Writer<'_>, transaction: Transaction, token: &Token) -> Result<(), Full> {
-    write_header(w, 0x81, transaction, token)
-}
-
-/// Writes the beginning of an answer to a search; record and nodes follow.
-pub(crate) fn write_found(
-    w: &mut Writer<'_>,
-    transaction: Transaction,
-    token: &Token,
-    write_token: &Token,
-) -> Result<(), Full> {
-    write_header(w, 0x82, transaction, token)?;
-    w.array(write_token)
-}
-
-/// Writes the answer to a store request.
-pub(crate) fn write_stored(
-    w: &mut Writer<'_>,
-    transaction: Transaction,
-    token: &Token,
-    result: StoreResult,
-    seq: u64,
-) -> Result<(), Full> {
-    write_header(w, 0x84, transaction, token)?;
-    w.u8(result as u8)?;
-    w.array(&seq.to_be_bytes())
-}
-
-/// Writes a record with its kind.
-pub(crate) fn write_record(w: &mut Writer<'_>, record: &Record<'_>) -> Result<(), Full> {
-    w.u8(record.kind() as u8)?;
-    if let Record::Signed(signed) = record {
-        w.array(signed.peer)?;
-        w.array(&signed.salt.to_be_bytes())?;
-        w.array(&signed.seq.to_be_bytes())?;
-        w.array(signed.signature)?;
-    }
-    let value = record.value();
-    if value.len() > MAX_VALUE {
-        return Err(Full);
-    }
-    w.u16(value.len() as u16)?;
-    w.bytes(value)
-}
-
-/// Writes as many of `nodes` as fit, [`MAX_NODES`] at most, behind their number.
-pub(crate) fn write_nodes(w: &mut Writer<'_>, nodes: impl Iterator<Item = Node>) -> Result<(), Full> {
-    let mut list = [0; MAX_NODES * 51];
-    let room = w.remaining().saturating_sub(1).min(list.len());
-    let mut entries = Writer::new(&mut list[..room]);
-    let mut count = 0;
-    for node in nodes.take(MAX_NODES) {
-        if entries.remaining() < node_len(&node) {
-            break;
-        }
-        write_node(&mut entries, &node)?;
-        count += 1;
-    }
-    w.u8(count)?;
-    w.bytes(entries.written())
-}
-
-pub(crate) fn write_node(w: &mut Writer<'_>, node: &Node) -> Result<(), Full> {
-    match node.address.ip() {
-        core::net::IpAddr::V4(ip) => {
-            w.u8(4)?;
-            w.array(&ip.octets())?;
-        }
-        core::net::IpAddr::V6(ip) => {
-            w.u8(6)?;
-            w.array(&ip.octets())?;
-        }
-    }
-    w.array(&node.address.port())?;
-    w.array(&node.key)
-}
-
-fn node_len(node: &Node) -> usize {
-    if node.address.ip().is_ipv4() { 39 } else { 51 }
-}
-
-fn read_node(reader: &mut Reader<'_>) -> Result<Node, Malformed> {
-    let address = match reader.u8()? {
-        4 => Address::v4(*reader.array()?, *reader.array()?),
-        6 => Address::v6(*reader.array()?, *reader.array()?),
-        _ => return Err(Malformed),
-    };
-    Ok(Node { key: *reader.array()?, address })
-}
-
-/// Nodes without their number, of which there are `count`.
-pub(crate) fn nodes(bytes: &[u8], count: u8) -> impl Iterator<Item = Node> {
-    Nodes { bytes, count }.compact()
+fn zeros_only(reader: &Reader<'_>) -> Result<(), Malformed> {
+    if reader.rest().iter().any(|&byte| byte != 0) { Err(Malformed) } else { Ok(()) }
 }
 
 fn read_id(reader: &mut Reader<'_>) -> Result<Id, Malformed> {
@@ -391,20 +204,20 @@ const fn read_kind(kind: u8) -> Result<Kind, Malformed> {
 fn read_body<'a>(reader: &mut Reader<'a>, kind: Kind) -> Result<Option<Record<'a>>, Malformed> {
     Ok(match kind {
         Kind::Providers => None,
-        Kind::Value => Some(Record::Value(read_value(reader)?)),
+        Kind::Value => Some(Record::Value(read_value(reader, kind)?)),
         Kind::Signed => Some(Record::Signed(Signed {
             peer: reader.array()?,
             salt: read_u64(reader)?,
             seq: read_u64(reader)?,
             signature: reader.array()?,
-            value: read_value(reader)?,
+            value: read_value(reader, kind)?,
         })),
     })
 }
 
-fn read_value<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+fn read_value<'a>(reader: &mut Reader<'a>, kind: Kind) -> Result<&'a [u8], Malformed> {
     let len = usize::from(reader.u16()?);
-    if len > MAX_VALUE {
+    if len > kind.max_value() {
         return Err(Malformed);
     }
     reader.take(len)
@@ -418,14 +231,18 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<Record<'_>> {
 }
 
 fn read_store<'a>(reader: &mut Reader<'a>) -> Result<Ask<'a>, Malformed> {
-    let (key, write_token) = (read_id(reader)?, *reader.array()?);
+    let write_token = *reader.array()?;
     let expected = match reader.u8()? {
         0 => None,
         1 => Some(read_u64(reader)?),
         _ => return Err(Malformed),
     };
     let kind = read_kind(reader.u8()?)?;
-    Ok(Ask::Store { key, write_token, expected, record: read_body(reader, kind)? })
+    let offer = match read_body(reader, kind)? {
+        Some(record) => Offer::Record(record),
+        None => Offer::Provider(read_id(reader)?),
+    };
+    Ok(Ask::Store { write_token, expected, offer })
 }
 
 fn read_found<'a>(reader: &mut Reader<'a>) -> Result<Reply<'a>, Malformed> {

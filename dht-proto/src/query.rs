@@ -2,14 +2,15 @@
 
 use wraith_proto::Instant;
 
+use crate::header::Transaction;
 use crate::id::Id;
-use crate::message::{Held, Nodes, Reply, StoreResult, Transaction, write_node, write_record};
-use crate::node::Node;
+use crate::message::{Held, MAX_NODE, Nodes, Reply, StoreResult, write_node, write_record};
+use crate::node::{Address, Node};
 use crate::record::{Kind, Record};
 use crate::shortlist::{Entry, PATHS, Shortlist, State};
 use crate::store::RecordBytes;
 use crate::table::K;
-use crate::token::Token;
+use crate::token::{Token, WriteToken};
 
 /// Milliseconds after which another node is asked beside one that has not answered.
 const STALL: u32 = 300;
@@ -52,13 +53,18 @@ struct Pending {
     sent: u32,
     path: u8,
     stalled: bool,
+    /// Answers that were opened, or tried to.
+    answers: u8,
 }
+
+/// Answers to one request that are opened: others know its transaction if they see it pass, and each costs an X25519.
+pub(crate) const MAX_ANSWERS: u8 = 4;
 
 /// What to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Search,
-    Store(Token),
+    Store(WriteToken),
 }
 
 /// A lookup in a slot that is used again.
@@ -131,7 +137,7 @@ impl Query {
     }
 
     /// Whom to send what now.
-    pub(crate) fn next(&mut self, now: Instant, transaction: Transaction) -> Option<(Node, Step)> {
+    pub(crate) fn next(&mut self, now: Instant, transaction: Transaction) -> Option<(Entry, Step)> {
         let sent = self.elapsed(now);
         if self.pending.is_full() {
             return None;
@@ -147,11 +153,58 @@ impl Query {
             }
             _ => return None,
         };
-        let pending = Pending { transaction, distance: entry.distance, sent, path, stalled: false };
-        self.list.at(entry.distance)?.state = State::Asked;
+        let pending =
+            Pending { transaction, distance: entry.distance, sent, path, stalled: false, answers: 0 };
+        self.list.at(entry.distance)?.state = match step {
+            Step::Search => State::Asked,
+            Step::Store(token) => State::Offered(token),
+        };
         self.asked += 1;
         self.pending.push(pending).ok()?;
-        Some((entry.node, step))
+        Some((entry, step))
+    }
+
+    /// Whether a node at `address` was asked by `transaction`, and its answer may be opened, which is counted.
+    pub(crate) fn admits(&mut self, transaction: Transaction, address: &Address) -> bool {
+        let Some(asked) = self.pending.iter_mut().find(|pending| pending.transaction == transaction) else {
+            return false;
+        };
+        let asks_there = self.list.get(asked.distance).is_some_and(|entry| entry.node.address == *address);
+        let admitted = asks_there && asked.answers < MAX_ANSWERS;
+        asked.answers += u8::from(admitted);
+        admitted
+    }
+
+    /// Asks again with `token`, for which it was asked, unless that happened before. Says whether it did.
+    pub(crate) fn ask_again(&mut self, transaction: Transaction, token: Token) -> bool {
+        let Some(at) = self.pending.iter().position(|pending| pending.transaction == transaction) else {
+            return false;
+        };
+        let Some(entry) = self.list.at(self.pending[at].distance).filter(|entry| !entry.asked_again) else {
+            return false;
+        };
+        (entry.asked_again, entry.token) = (true, token);
+        entry.state = match entry.state {
+            State::Offered(token) => State::Chosen(token),
+            _ => State::New,
+        };
+        self.pending.swap_remove(at);
+        true
+    }
+
+    /// Counts a request as failed without waiting for its answer; the node that it went to.
+    pub(crate) fn give_up(&mut self, transaction: Transaction) -> Option<Node> {
+        let at = self.pending.iter().position(|pending| pending.transaction == transaction)?;
+        let failed = self.fail(at);
+        self.settle();
+        failed
+    }
+
+    fn fail(&mut self, at: usize) -> Option<Node> {
+        let Pending { distance, .. } = self.pending.swap_remove(at);
+        let entry = self.list.at(distance)?;
+        entry.state = State::Failed;
+        Some(entry.node)
     }
 
     /// Takes the request that `transaction` answers, if it went to `from`; [`None`] counts for nothing.
@@ -172,18 +225,20 @@ impl Query {
         }
     }
 
-    /// An answer to a search.
+    /// An answer to a search, with its address token and write token.
     pub(crate) fn found(
         &mut self,
         asked: (Entry, u8),
         own: &[u8; 32],
-        token: Token,
+        tokens: (Token, WriteToken),
         record: &Held<'_>,
         nodes: &Nodes<'_>,
     ) {
         let (entry, path) = asked;
         if let Some(entry) = self.list.at(entry.distance) {
-            entry.state = State::Answered(token);
+            let (address_token, write_token) = tokens;
+            entry.token = address_token;
+            entry.state = State::Answered(write_token);
         }
         let public = entry.node.address.is_public();
         let depth = entry.depth.saturating_add(1);
@@ -215,12 +270,7 @@ impl Query {
             pending.stalled |= now.saturating_sub(pending.sent) >= STALL;
         }
         let late = |pending: &Pending| now.saturating_sub(pending.sent) >= TIMEOUT;
-        let failed = self.pending.iter().position(late).and_then(|at| {
-            let Pending { distance, .. } = self.pending.swap_remove(at);
-            let entry = self.list.at(distance)?;
-            entry.state = State::Failed;
-            Some(entry.node)
-        });
+        let failed = self.pending.iter().position(late).and_then(|at| self.fail(at));
         self.settle();
         failed
     }
@@ -314,7 +364,7 @@ impl Query {
     fn take_providers(&mut self, entry: &Entry, nodes: &Nodes<'_>) {
         for node in nodes.compact().filter(|node| node.address.is_usable()) {
             let known = crate::message::nodes(&self.record, self.providers).any(|known| known == node);
-            let mut bytes = [0; 51];
+            let mut bytes = [0; MAX_NODE];
             let mut w = wraith_proto::wire::Writer::new(&mut bytes);
             if !known
                 && usize::from(self.providers) < K

@@ -6,7 +6,7 @@ use wraith_proto::Instant;
 use crate::node::Address;
 
 /// Counters of prefixes. Prefixes that fall on one share its limit.
-const CELLS: usize = 128;
+const CELLS: usize = 64;
 
 /// Token buckets: one for all, one for each hash of a prefix (/24 of IPv4, /48 of IPv6).
 #[derive(Debug)]
@@ -44,8 +44,9 @@ impl Rate {
     pub(crate) fn admits(&mut self, address: &Address, now: Instant) -> bool {
         let now = millis(now);
         let cell = cell(&self.key, address, CELLS);
-        // What one prefix has too much costs the others nothing.
-        self.cells[cell].take(self.limits.per_prefix, now) && self.all.take(self.limits.all, now)
+        // What one prefix has too much costs the others nothing. Private networks are all one prefix, and no strangers.
+        let admitted = !address.is_public() || self.cells[cell].take(self.limits.per_prefix, now);
+        admitted && self.all.take(self.limits.all, now)
     }
 }
 
@@ -95,6 +96,13 @@ mod tests {
         assert_eq!(admitted(now, "9.8.7.1:1"), 3);
         now = now.saturating_add(Duration::from_hours(1));
         assert_eq!(admitted(now, "9.8.7.1:1"), 10);
+    }
+
+    #[test]
+    fn hosts_of_a_private_network_share_the_limit_of_all_alone() {
+        let mut rate = Rate::new(RateLimits { all: 25, per_prefix: 10 }, [7; 16], Instant::MIN);
+        let admitted = (0..100).filter(|_| rate.admits(&address("192.168.1.2:1"), Instant::MIN)).count();
+        assert_eq!(admitted, 25);
     }
 
     #[test]

@@ -5,14 +5,18 @@ use wraith_proto::{Identity, PeerId};
 
 use crate::id::Id;
 
-/// Bytes of a value at most.
+/// Bytes of a value under its hash at most.
 pub const MAX_VALUE: usize = 1_000;
+
+/// Bytes of a signed value at most: with what a signed record has besides it fits in a datagram, as one of
+/// [`MAX_VALUE`] does without.
+pub const MAX_SIGNED_VALUE: usize = 900;
 
 /// What begins each signature of a record; see [`Signed`].
 const DOMAIN: &[u8] = b"WRAITH v1 dht record\0";
 
 /// Bytes that are signed at most: domain, salt, sequence number, value.
-const MAX_SIGNED: usize = DOMAIN.len() + 16 + MAX_VALUE;
+const MAX_SIGNED: usize = DOMAIN.len() + 16 + MAX_SIGNED_VALUE;
 
 /// What can be stored under a key. Each kind has keys of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +27,17 @@ pub enum Kind {
     Signed = 2,
     /// The nodes that provide what the key names.
     Providers = 3,
+}
+
+impl Kind {
+    /// Bytes of a value at most.
+    pub const fn max_value(self) -> usize {
+        match self {
+            Self::Value => MAX_VALUE,
+            Self::Signed => MAX_SIGNED_VALUE,
+            Self::Providers => 0,
+        }
+    }
 }
 
 /// A record with one value.
@@ -69,7 +84,7 @@ impl Record<'_> {
 
     /// Whether it belongs under `key` and is what its owner made.
     pub fn is_genuine(&self, key: &Id) -> bool {
-        self.value().len() <= MAX_VALUE
+        self.value().len() <= self.kind().max_value()
             && self.key() == *key
             && match self {
                 Self::Value(_) => true,
@@ -92,7 +107,7 @@ pub struct Signed<'a> {
     pub seq: u64,
     /// The signature.
     pub signature: &'a [u8; 64],
-    /// At most [`MAX_VALUE`] bytes.
+    /// At most [`MAX_SIGNED_VALUE`] bytes.
     pub value: &'a [u8],
 }
 
@@ -119,7 +134,7 @@ pub fn signed_key(peer: &PeerId, salt: u64) -> Id {
     key_of(peer.as_bytes(), salt)
 }
 
-/// Signs a value for [`Signed`]; `None` if it is longer than [`MAX_VALUE`].
+/// Signs a value for [`Signed`]; `None` if it is longer than [`MAX_SIGNED_VALUE`].
 pub fn sign(identity: &Identity, salt: u64, seq: u64, value: &[u8]) -> Option<[u8; 64]> {
     let message = message(salt, seq, value)?;
     Some(SigningKey::from_bytes(identity.seed()).sign(&message).to_bytes())
@@ -177,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_a_thousand_bytes_is_signed_and_one_byte_more_is_not() {
+    fn the_longest_values_are_genuine_and_one_byte_more_is_not() {
         let identity = Identity::from_seed([7; 32]);
-        let value = vec![1; MAX_VALUE + 1];
+        let value = vec![1; MAX_SIGNED_VALUE + 1];
         let signature = sign(&identity, 0, 0, &value[1..]).unwrap();
         let peer = identity.peer_id();
         let signed =
@@ -187,6 +202,8 @@ mod tests {
         assert!(Record::Signed(signed).is_genuine(&signed.key()));
         assert_eq!(sign(&identity, 0, 0, &value), None);
         assert!(!Record::Signed(Signed { value: &value, ..signed }).is_genuine(&signed.key()));
+        let value = vec![1; MAX_VALUE + 1];
+        assert!(Record::Value(&value[1..]).is_genuine(&value_key(&value[1..])));
         assert!(!Record::Value(&value).is_genuine(&value_key(&value)));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::node::{Node, has_room_for};
 use crate::table::K;
-use crate::token::Token;
+use crate::token::{Token, WriteToken};
 
 /// Disjoint paths of a lookup: the α of Kademlia. A node is asked on one of them, so that one liar misleads one path.
 pub(crate) const PATHS: usize = 3;
@@ -18,9 +18,11 @@ pub(crate) enum State {
     /// Asked.
     Asked,
     /// It answered, with this write token.
-    Answered(Token),
+    Answered(WriteToken),
     /// It answered, and was chosen to store.
-    Chosen(Token),
+    Chosen(WriteToken),
+    /// It was asked to store, with this write token.
+    Offered(WriteToken),
     /// It did not answer. It stays, so that its prefix does not get another place.
     Failed,
 }
@@ -35,6 +37,10 @@ pub(crate) struct Entry {
     pub(crate) paths: u8,
     /// Steps of the chain of queries that leads to its answer.
     pub(crate) depth: u8,
+    /// What it gave for the next request; zeros before.
+    pub(crate) token: Token,
+    /// Whether it wanted to be asked again with a token, which it may once.
+    pub(crate) asked_again: bool,
 }
 
 /// Nodes by their distance. Two of one distance are taken for one.
@@ -65,7 +71,9 @@ impl Shortlist {
         if self.entries.is_full() && !self.drop_last() {
             return;
         }
-        let entry = Entry { node, distance, state: State::New, paths: 1 << path, depth };
+        let token = Token::default();
+        let entry =
+            Entry { node, distance, state: State::New, paths: 1 << path, depth, token, asked_again: false };
         let index = index.min(self.entries.len());
         // There is room: one was dropped.
         let _ = self.entries.insert(index, entry);
@@ -88,6 +96,12 @@ impl Shortlist {
     }
 
     /// The node at a distance.
+    pub(crate) fn get(&self, distance: u64) -> Option<&Entry> {
+        let index = self.entries.binary_search_by_key(&distance, |entry| entry.distance).ok()?;
+        self.entries.get(index)
+    }
+
+    /// The node at a distance.
     pub(crate) fn at(&mut self, distance: u64) -> Option<&mut Entry> {
         let index = self.entries.binary_search_by_key(&distance, |entry| entry.distance).ok()?;
         self.entries.get_mut(index)
@@ -107,7 +121,7 @@ impl Shortlist {
     }
 
     /// The nearest that was chosen and not asked since, and its token.
-    pub(crate) fn chosen(&self) -> Option<(Entry, Token)> {
+    pub(crate) fn chosen(&self) -> Option<(Entry, WriteToken)> {
         self.entries.iter().find_map(|entry| match entry.state {
             State::Chosen(token) => Some((*entry, token)),
             _ => None,
@@ -200,13 +214,13 @@ mod tests {
             let mut list = Shortlist::default();
             for at in 0..30 {
                 list.learn(node(at), u64::from(at), 0, 1);
-                list.at(u64::from(at)).unwrap().state = State::Answered([at; 16]);
+                list.at(u64::from(at)).unwrap().state = State::Answered([at; 8]);
             }
             list.at(5).unwrap().state = State::Failed;
             list.choose(radius);
             let mut count = 0;
             while let Some((entry, token)) = list.chosen() {
-                assert_eq!(token, [entry.distance as u8; 16]);
+                assert_eq!(token, [entry.distance as u8; 8]);
                 list.at(entry.distance).unwrap().state = State::Asked;
                 count += 1;
             }

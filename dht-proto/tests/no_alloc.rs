@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use wraith_dht_proto::{Dht, Event, Kind, Limits, MAX_MESSAGE, NodeRef, Outcome, Record, value_key};
+use wraith_dht_proto::{
+    Dht, Event, Kind, Limits, MAX_UNSEALED, NodeRef, Outcome, Record, Transmit, value_key,
+};
 use wraith_proto::{Identity, Instant};
 use wraith_sim::alloc::{Counting, live_bytes, measure};
 
@@ -20,16 +22,16 @@ struct Network {
 impl Network {
     /// Carries messages at once until nobody has one.
     fn carry(&mut self) {
-        let mut buffer = [0; MAX_MESSAGE];
+        let mut buffer = [0; MAX_UNSEALED];
         let mut quiet = 0;
         for at in (0..NODES).cycle() {
             let from = self.nodes[at].1;
             quiet += 1;
-            while let Some((to, len)) = self.nodes[at].0.poll_transmit(self.now, &mut buffer) {
+            while let Some(Transmit { to, len, .. }) = self.nodes[at].0.poll_transmit(self.now, &mut buffer) {
                 quiet = 0;
-                if let Some((node, _)) = self.nodes.iter_mut().find(|(_, me)| *me == to) {
+                if let Some((node, _)) = self.nodes.iter_mut().find(|(_, me)| me.address == to) {
                     // An answer to a lookup that has ended is dropped.
-                    let _ = node.handle(self.now, from, &buffer[..len]);
+                    let _ = node.handle_unsealed(self.now, from, &buffer[..len]);
                 }
             }
             if quiet > NODES {

@@ -3,42 +3,31 @@
 use wraith_proto::Instant;
 use wraith_proto::wire::{Full, Writer};
 
-use super::{Dht, DropReason};
+use super::{Dht, DropReason, Transmit};
+use crate::header::{Header, MAX_UNSEALED, Transaction};
 use crate::id::Id;
 use crate::message::{
-    Ask, MAX_MESSAGE, MAX_RECORD, SHORTEST_ANSWER, StoreResult, Transaction, write_found, write_nodes,
-    write_pong, write_stored,
+    Ask, MAX_RECORD, Offer, StoreResult, write_found, write_nodes, write_pong, write_stored,
 };
 use crate::node::Node;
 use crate::record::Kind;
 use crate::table::K;
-use crate::token::Token;
 
 /// An answer that is written when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
-    to: Node,
-    transaction: Transaction,
-    /// Its length at most.
-    limit: u16,
-    what: What,
+    pub(super) to: Node,
+    pub(super) transaction: Transaction,
+    pub(super) what: What,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+pub(super) enum What {
+    /// Instead of an answer, to whoever is there.
+    Token,
     Pong,
     Found(Id, Option<Kind>),
     Stored(StoreResult, u64),
-}
-
-impl Outgoing {
-    pub(super) const fn to(&self) -> Node {
-        self.to
-    }
-
-    pub(super) const fn limit(&self) -> usize {
-        self.limit as usize
-    }
 }
 
 impl Dht {
@@ -47,18 +36,11 @@ impl Dht {
         now: Instant,
         from: Node,
         transaction: Transaction,
-        token: &Token,
         ask: &Ask<'_>,
-        len: usize,
     ) -> Result<(), DropReason> {
-        if !self.rate.admits(&from.address, now) {
-            return Err(DropReason::TooMany);
-        }
         if self.outbox.is_full() {
             return Err(DropReason::Busy);
         }
-        // Who has not shown that it owns its address gets no more bytes than it sent.
-        let limit = if self.tokens.is_address(now, &from, token) { MAX_MESSAGE } else { len };
         let what = match *ask {
             Ask::Ping => What::Pong,
             Ask::FindNode(target) => What::Found(target, None),
@@ -68,46 +50,59 @@ impl Dht {
                 What::Stored(result, seq)
             }
         };
-        if limit >= SHORTEST_ANSWER {
-            // There is room.
-            let _ = self.outbox.push_back(Outgoing { to: from, transaction, limit: limit as u16, what });
-        }
+        // There is room.
+        let _ = self.outbox.push_back(Outgoing { to: from, transaction, what });
         if self.table.wants(&from) {
             self.ping(from);
         }
         Ok(())
     }
 
-    /// Writes an answer; [`None`] if nothing of use fits.
-    pub(super) fn write_answer(&self, now: Instant, outgoing: &Outgoing, buffer: &mut [u8]) -> Option<usize> {
-        let (to, transaction) = (&outgoing.to, outgoing.transaction);
-        let token = self.tokens.address(now, to);
-        let mut w = Writer::new(buffer);
-        match outgoing.what {
-            What::Pong => write_pong(&mut w, transaction, &token),
-            What::Stored(result, seq) => write_stored(&mut w, transaction, &token, result, seq),
+    /// Writes an answer before it is sealed; [`None`] if nothing of use fits.
+    pub(super) fn write_outgoing(
+        &self,
+        now: Instant,
+        outgoing: &Outgoing,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        let Outgoing { to, transaction, what } = outgoing;
+        let transaction = *transaction;
+        let token = self.tokens.address(now, &to.address);
+        let mut w = Writer::new(&mut buffer[..MAX_UNSEALED]);
+        let address = to.address.into();
+        if let What::Token = what {
+            Header::Token { transaction, token }.write(&mut w).ok()?;
+            return Some(Transmit { to: address, header: w.len(), len: w.len(), key: None });
+        }
+        Header::Answer { transaction }.write(&mut w).ok()?;
+        let header = w.len();
+        match what {
+            What::Token => Ok(()),
+            What::Pong => write_pong(&mut w, &token),
+            What::Stored(result, seq) => write_stored(&mut w, &token, *result, *seq),
             What::Found(target, kind) => {
-                let write_token = self.tokens.write(now, to, &target);
-                write_found(&mut w, transaction, &token, &write_token)
-                    .and_then(|()| self.write_record(&mut w, &target, kind, now))
-                    .and_then(|()| self.write_nodes(&mut w, &target, to))
+                let write_token = self.tokens.write(now, to, target);
+                write_found(&mut w, &token, write_token)
+                    .and_then(|()| self.write_record(&mut w, target, *kind, now))
+                    .and_then(|()| self.write_nodes(&mut w, target, to))
             }
         }
         .ok()?;
-        Some(w.len())
+        Some(Transmit { to: address, header, len: w.len(), key: Some(to.key) })
     }
 
     fn store_for(&mut self, now: Instant, from: &Node, ask: &Ask<'_>) -> (StoreResult, u64) {
-        let Ask::Store { key, write_token, expected, record } = ask else {
+        let Ask::Store { write_token, expected, offer } = ask else {
             return (StoreResult::NotGenuine, 0);
         };
-        if !self.tokens.is_write(now, from, key, write_token) {
+        let key = offer.key();
+        if !self.tokens.is_write(now, from, &key, *write_token) {
             return (StoreResult::BadToken, 0);
         }
         let seconds = self.seconds(now);
-        match record {
-            Some(record) => self.store.put(key, record, *expected, Some(&from.address), seconds),
-            None => (self.store.announce(key, from, seconds), 0),
+        match offer {
+            Offer::Record(record) => self.store.put(&key, record, *expected, Some(&from.address), seconds),
+            Offer::Provider(_) => (self.store.announce(&key, from, seconds), 0),
         }
     }
 

@@ -1,6 +1,5 @@
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
@@ -9,8 +8,10 @@ use wraith_proto::Identity;
 use super::*;
 use crate::config::Limits;
 use crate::event::Outcome;
-use crate::message::{Held, Nodes};
+use crate::header::Header;
+use crate::message::{Held, Nodes, Offer, write_ask};
 use crate::record::value_key;
+use wraith_proto::wire::Writer;
 
 const NOW: Instant = Instant::from_nanos(3_600_000_000_000);
 
@@ -28,23 +29,44 @@ impl Peer {
     }
 
     fn sends(&mut self, now: Instant) -> Option<(NodeRef, Vec<u8>)> {
-        let mut buffer = [0; MAX_MESSAGE];
-        let (to, len) = self.dht.poll_transmit(now, &mut buffer)?;
-        Some((to, buffer[..len].to_vec()))
+        let mut buffer = [0; MAX_UNSEALED];
+        let Transmit { to, len, key, .. } = self.dht.poll_transmit(now, &mut buffer)?;
+        Some((NodeRef { key: key.unwrap_or_default(), address: to }, buffer[..len].to_vec()))
     }
 
-    fn handle(&mut self, from: NodeRef, message: &[u8]) -> Result<(), DropReason> {
-        self.dht.handle(NOW, from, message)
+    fn handle(&mut self, from: NodeRef, datagram: &[u8]) -> Result<(), DropReason> {
+        self.dht.handle_unsealed(NOW, from, datagram)
     }
 }
 
-/// Carries messages at once until nobody has one.
+/// A request of [`MAX_UNSEALED`] bytes, or one that is as short as it can be.
+fn request(token: Token, ask: &Ask<'_>, padded: bool) -> Vec<u8> {
+    let mut bytes = [0; MAX_UNSEALED];
+    let mut w = Writer::new(&mut bytes);
+    Header::Request { transaction: [1; 8], token }.write(&mut w).unwrap();
+    write_ask(&mut w, ask).unwrap();
+    let len = if padded { MAX_UNSEALED } else { w.len() };
+    bytes[..len].to_vec()
+}
+
+/// What an answer says.
+fn read(answer: &[u8]) -> (Token, Reply<'_>) {
+    assert!(matches!(Header::parse(answer), Ok((Header::Answer { .. }, 9))), "{answer:?}");
+    Reply::parse(&answer[9..]).unwrap()
+}
+
+/// The answer to `request` that begins so behind the tokens.
+fn forged(request: &[u8], message: &[u8]) -> Vec<u8> {
+    [&[0x63], &request[1..9], &[1; 16], &[2], &[1; 8], message].concat()
+}
+
+/// Carries datagrams at once until nobody has one.
 fn carry(peers: &mut [Peer], now: Instant) {
-    while let Some((from, (to, message))) =
+    while let Some((from, (to, datagram))) =
         peers.iter_mut().find_map(|peer| Some((peer.me, peer.sends(now)?)))
     {
-        if let Some(peer) = peers.iter_mut().find(|peer| peer.me == to) {
-            peer.dht.handle(now, from, &message).unwrap();
+        if let Some(peer) = peers.iter_mut().find(|peer| peer.me.address == to.address) {
+            peer.dht.handle_unsealed(now, from, &datagram).unwrap();
         }
     }
 }
@@ -73,7 +95,9 @@ fn asking() -> (Peer, Peer, Vec<u8>) {
 fn answer_to(other: &mut Peer, from: NodeRef, request: &[u8]) -> Vec<u8> {
     other.handle(from, request).unwrap();
     let (to, answer) = other.sends(NOW).unwrap();
-    assert_eq!(to, from);
+    // A token is for whoever is there.
+    let key = if answer[0] == 0x64 { [0; 32] } else { from.key };
+    assert_eq!(to, NodeRef { key, ..from });
     answer
 }
 
@@ -112,55 +136,124 @@ fn who_only_asks_does_not_enter_the_table() {
     assert_eq!(other.dht.contact_count(), 0);
     let (to, ping) = other.sends(NOW).unwrap();
     assert_eq!(to, asks.me);
-    assert!(matches!(Message::parse(&ping), Ok(Message::Request { ask: Ask::Ping, .. })));
+    assert_eq!(Ask::parse(&ping[25..]), Ok(Ask::Ping));
 }
 
 #[test]
-fn an_answer_to_who_has_no_token_is_not_longer_than_the_request() {
+fn who_has_no_token_gets_no_more_bytes_than_it_sent() {
+    // PROTO §14.5
     let mut peers = network(30);
     let stranger = Peer::new(99);
-    let request = |token, padded| {
-        let mut bytes = [0; MAX_MESSAGE];
-        let mut w = Writer::new(&mut bytes);
-        write_request(&mut w, [1; 8], &token, &Ask::FindNode(Id::from_bytes([7; 32]))).unwrap();
-        let len = if padded { w.len() } else { 57 };
-        bytes[..len].to_vec()
-    };
-    let lens = |answer: &[u8]| match Message::parse(answer) {
-        Ok(Message::Answer { token, reply: Reply::Found { nodes, .. }, .. }) => (token, nodes.len()),
+    let ask = Ask::FindNode(Id::from_bytes([7; 32]));
+    let token_of = |answer: &[u8]| match Header::parse(answer) {
+        Ok((Header::Token { transaction: [1, 1, 1, 1, 1, 1, 1, 1], token }, 25)) => token,
         other => panic!("{other:?}"),
     };
-    let short = request([0; 16], false);
-    let answer = answer_to(&mut peers[0], stranger.me, &short);
-    assert!(answer.len() <= short.len());
-    let (token, nodes) = lens(&answer);
-    assert_eq!(nodes, 0);
-    let answer = answer_to(&mut peers[1], stranger.me, &request([0; 16], true));
-    assert_eq!(lens(&answer).1, 20);
-    // With its token a short request has a long answer; with the token of another address it has not.
-    assert_eq!(lens(&answer_to(&mut peers[0], stranger.me, &request(token, false))).1, 20);
+    let nodes = |answer: &[u8]| match read(answer) {
+        (token, Reply::Found { nodes, .. }) => (token, nodes.len()),
+        other => panic!("{other:?}"),
+    };
+    // One byte less than the longest, and all that it gets is a token.
+    let short = request([0; 16], &ask, true);
+    let token = token_of(&answer_to(&mut peers[0], stranger.me, &short[..MAX_UNSEALED - 1]));
+    let answer = answer_to(&mut peers[1], stranger.me, &request([0; 16], &ask, true));
+    assert_eq!(nodes(&answer).1, 20);
+    assert!(answer.len() <= MAX_UNSEALED);
+    // With its token a short request has a long answer; with the token of another address, or a wrong one, it has not.
+    let short = request(token, &ask, false);
+    let (given, count) = nodes(&answer_to(&mut peers[0], stranger.me, &short));
+    assert_eq!((given, count), (token, 20));
     let elsewhere = NodeRef { address: "9.99.1.1:6".parse().unwrap(), ..stranger.me };
-    assert_eq!(lens(&answer_to(&mut peers[0], elsewhere, &request(token, false))).1, 0);
+    assert_ne!(token_of(&answer_to(&mut peers[0], elsewhere, &short)), token);
+    assert_eq!(token_of(&answer_to(&mut peers[0], stranger.me, &request([3; 16], &ask, false))), token);
+}
+
+#[test]
+fn too_many_strangers_get_tokens_and_who_comes_back_with_one_is_answered() {
+    // PROTO §14.6
+    let mut node = Peer::new(1);
+    let stranger = |at: u16| {
+        let [high, low] = at.to_be_bytes();
+        NodeRef { key: [7; 32], address: SocketAddr::from(([60, high, low, 1], 5)) }
+    };
+    let ping = |token| request(token, &Ask::Ping, true);
+    let mut tokens = Vec::new();
+    let budget = Limits::default().strangers.all;
+    for at in 0..budget + 50 {
+        node.handle(stranger(at), &ping([0; 16])).unwrap();
+        let (to, answer) = node.sends(NOW).unwrap();
+        assert_eq!(to.address, stranger(at).address);
+        if let Ok((Header::Token { token, .. }, _)) = Header::parse(&answer) {
+            tokens.push((at, token));
+        } else {
+            assert!(matches!(read(&answer), (_, Reply::Pong)));
+            assert!(at < budget);
+        }
+        // The pings that follow are not of interest.
+        while node.sends(NOW).is_some() {}
+    }
+    assert_eq!(tokens.len(), 50);
+    for (at, token) in tokens {
+        let answer = answer_to(&mut node, stranger(at), &ping(token));
+        assert!(matches!(read(&answer), (_, Reply::Pong)));
+        while node.sends(NOW).is_some() {}
+    }
+}
+
+#[test]
+fn who_gets_a_token_instead_of_an_answer_asks_again_with_it_and_once() {
+    // PROTO §14.6
+    let (mut asks, other, first) = asking();
+    let token = |request: &[u8], token: u8| [&[0x64], &request[1..9], &[token; 16]].concat();
+    let impostor = NodeRef { address: "9.2.1.1:6".parse().unwrap(), ..other.me };
+    assert_eq!(asks.handle(impostor, &token(&first, 7)), Err(DropReason::Unasked));
+    assert_eq!(asks.handle(other.me, &token(&[0; 9], 7)), Err(DropReason::Unasked));
+    assert_eq!(asks.handle(other.me, &token(&first, 0)), Err(DropReason::Malformed));
+    assert_eq!(asks.handle(other.me, &token(&first, 7)), Ok(()));
+    let (to, second) = asks.sends(NOW).unwrap();
+    assert_eq!(to, other.me);
+    // The same question in a transaction of its own, and short, since it has a token.
+    assert_eq!((&second[9..25], &second[25..58], second.len()), (&[7; 16][..], &first[25..58], 58));
+    assert_ne!(second[1..9], first[1..9]);
+    assert_eq!(asks.handle(other.me, &token(&second, 8)), Err(DropReason::Unasked));
+    assert!(asks.sends(NOW).is_none());
+}
+
+#[test]
+fn four_answers_to_one_request_are_opened_at_most() {
+    // PROTO §14.6
+    let (mut asks, other, request) = asking();
+    let junk = [&[0x63], &request[1..9], &[0xff; 100]].concat();
+    for _ in 0..4 {
+        assert_eq!(asks.handle(other.me, &junk), Err(DropReason::Malformed));
+    }
+    assert_eq!(asks.handle(other.me, &junk), Err(DropReason::Unasked));
+}
+
+#[test]
+fn a_node_that_cannot_be_sealed_to_is_given_up_at_once() {
+    let mut alone = Peer::new(1);
+    alone.dht.bootstrap(Peer::new(2).me, NOW);
+    let (_, request) = alone.sends(NOW).unwrap();
+    alone.dht.give_up(&request);
+    assert!(matches!(alone.dht.poll_event(), None | Some(Event::Joined(0))));
+    alone.dht.handle_timeout(NOW);
+    assert!(matches!(alone.dht.poll_event(), Some(Event::Joined(0))));
 }
 
 #[test]
 fn nothing_is_stored_with_the_token_of_another_node_key_or_time() {
-    let (asks, mut other, request) = asking();
-    let answer = answer_to(&mut other, asks.me, &request);
-    let Ok(Message::Answer { reply: Reply::Found { write_token, .. }, .. }) = Message::parse(&answer) else {
-        panic!()
-    };
+    let (asks, mut other, first) = asking();
+    let answer = answer_to(&mut other, asks.me, &first);
+    let (_, Reply::Found { write_token, .. }) = read(&answer) else { panic!() };
     let key = asks.dht.id();
     let mut store = |from: NodeRef, key: Id, after| {
-        let ask = Ask::Store { key, write_token, expected: None, record: None };
-        let mut bytes = [0; MAX_MESSAGE];
-        let mut w = Writer::new(&mut bytes);
-        write_request(&mut w, [1; 8], &[0; 16], &ask).unwrap();
+        let ask = Ask::Store { write_token, expected: None, offer: Offer::Provider(key) };
         let now = NOW.saturating_add(after);
-        other.dht.handle(now, from, w.written()).unwrap();
+        other.dht.handle_unsealed(now, from, &request([0; 16], &ask, true)).unwrap();
         let answer = other.sends(now).unwrap().1;
-        match Message::parse(&answer) {
-            Ok(Message::Answer { reply: Reply::Stored { result, .. }, .. }) => result,
+        match read(&answer) {
+            (_, Reply::Stored { result, .. }) => result,
             other => panic!("{other:?}"),
         }
     };
@@ -261,10 +354,7 @@ fn a_lookup_without_contacts_ends_at_once_and_slots_are_limited() {
 #[test]
 fn a_public_node_does_not_make_others_send_to_private_addresses() {
     let (mut asks, other, request) = asking();
-    let mut answer = vec![0x82];
-    answer.extend_from_slice(&request[1..9]);
-    answer.extend_from_slice(&[1; 32]);
-    answer.extend_from_slice(&[0, 3]);
+    let mut answer = forged(&request, &[0, 3]);
     for ip in [[127, 0, 0, 1], [192, 168, 1, 1], [9, 50, 1, 1]] {
         answer.extend_from_slice(&[4, ip[0], ip[1], ip[2], ip[3], 0, 5]);
         answer.extend_from_slice(&[ip[0]; 32]);
@@ -282,14 +372,10 @@ fn a_forged_record_in_an_answer_is_not_taken() {
     peers[0].dht.get(key, Kind::Value, NOW).unwrap();
     let (to, request) = peers[0].sends(NOW).unwrap();
     assert_eq!(to, peers[1].me);
-    let mut answer = vec![0x82];
-    answer.extend_from_slice(&request[1..9]);
-    answer.extend_from_slice(&[1; 32]);
-    answer.extend_from_slice(b"\x01\x00\x05wrong\x00");
+    let answer = forged(&request, b"\x01\x00\x05wrong\x00");
     assert!(matches!(
-        Message::parse(&answer),
-        Ok(Message::Answer { reply: Reply::Found { record: Held::Record(Record::Value(b"wrong")), nodes, .. }, .. })
-            if nodes == Nodes::default()
+        read(&answer),
+        (_, Reply::Found { record: Held::Record(Record::Value(b"wrong")), nodes, .. }) if nodes == Nodes::default()
     ));
     peers[0].handle(to, &answer).unwrap();
     assert!(matches!(peers[0].dht.poll_event(), Some(Event::Ended(_, Outcome::NotFound))));
@@ -298,32 +384,42 @@ fn a_forged_record_in_an_answer_is_not_taken() {
 #[test]
 fn a_prefix_that_asks_too_much_is_not_answered() {
     let mut node = Peer::new(1);
-    let ping = Message::parse(&[1; 25]).is_ok();
-    assert!(ping);
-    let mut message = vec![1; 25];
-    message.resize(MAX_MESSAGE, 0);
-    let answered = (0..200)
-        .filter(|&at| {
-            let from = NodeRef { key: [at; 32], address: SocketAddr::from(([9, 9, 9, at], 5)) };
-            let admitted = node.handle(from, &message) == Ok(());
-            while node.sends(NOW).is_some() {}
-            admitted
-        })
-        .count();
-    assert_eq!(answered, usize::from(Limits::default().rate.per_prefix));
+    let at = |at: u8| NodeRef { key: [at; 32], address: SocketAddr::from(([9, 9, 9, at], 5)) };
+    let mut answers = |token, expected| {
+        let mut pongs = 0;
+        for host in 0..200 {
+            let token =
+                if token { node.dht.tokens.address(NOW, &Node::from(at(host)).address) } else { [0; 16] };
+            let admitted = node.handle(at(host), &request(token, &Ask::Ping, true));
+            assert!(matches!(admitted, Ok(()) | Err(DropReason::TooMany)));
+            while let Some((_, sent)) = node.sends(NOW) {
+                pongs += u16::from(sent[0] == 0x63);
+            }
+        }
+        assert_eq!(pongs, expected);
+    };
+    let Limits { rate, strangers, .. } = Limits::default();
+    answers(false, strangers.per_prefix);
+    answers(true, rate.per_prefix);
 }
 
 proptest! {
     #[test]
-    fn random_messages_change_nothing_that_matters(messages in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..200), 0_usize..8), 0..50)) {
+    fn random_datagrams_change_nothing_that_matters(datagrams in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..200), 0_u8..4, 0_u8..5, any::<bool>()), 0..50)) {
         let mut node = Peer::new(1);
-        for (mut message, kind) in messages {
-            if let (Some(first), Some(&kind)) = (message.first_mut(), [1, 2, 3, 4, 0x81, 0x82, 0x84].get(kind)) {
+        for (mut datagram, form, kind, padded) in datagrams {
+            if padded {
+                datagram.resize(MAX_UNSEALED, 0);
+            }
+            if let Some(first) = datagram.first_mut() {
+                *first = 0x61 + form;
+            }
+            if let Some(first) = datagram.get_mut(25) {
                 *first = kind;
             }
-            let _ = node.handle(Peer::new(2).me, &message);
+            let _ = node.handle(Peer::new(2).me, &datagram);
             if let Some((_, sent)) = node.sends(NOW) {
-                prop_assert!(Message::parse(&sent).is_ok());
+                prop_assert!(Header::parse(&sent).is_ok());
             }
         }
         prop_assert_eq!((node.dht.contact_count(), node.dht.record_count()), (0, 0));

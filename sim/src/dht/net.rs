@@ -5,7 +5,10 @@ use std::collections::{BinaryHeap, HashMap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use wraith_dht_proto::{Dht, Event, Id, Limits, MAX_MESSAGE, NodeRef, Outcome, QueryId};
+use wraith_dht_proto::{
+    Ask, Dht, Event, Header, Id, Limits, MAX_UNSEALED, NodeRef, Outcome, QueryId, Transmit, write_ask,
+};
+use wraith_proto::wire::Writer;
 use wraith_proto::{Identity, Instant};
 
 use crate::Rng;
@@ -211,12 +214,14 @@ impl DhtNetwork {
                 node.dht.handle_timeout(now);
             }
             Arrival::Message(from, message) => {
-                if node.behaviour == Behaviour::Lying && message[0] & 0x80 == 0 {
-                    return self.lie(at, from, &message);
+                if node.behaviour == Behaviour::Lying
+                    && let Ok((Header::Request { transaction, .. }, len)) = Header::parse(&message)
+                {
+                    return self.lie(at, from, transaction, &message[len..]);
                 }
                 let from = self.nodes[from as usize].me;
                 // What is dropped is the node's business.
-                let _ = self.nodes[at as usize].dht.handle(now, from, &message);
+                let _ = self.nodes[at as usize].dht.handle_unsealed(now, from, &message);
             }
             Arrival::Flood => return self.flood(at),
         }
@@ -225,9 +230,9 @@ impl DhtNetwork {
 
     /// Sends what a node has to say, and keeps its timer.
     fn pump(&mut self, at: u32) {
-        let mut buffer = [0; MAX_MESSAGE];
-        while let Some((to, len)) = self.nodes[at as usize].dht.poll_transmit(self.now, &mut buffer) {
-            self.send(at, to, &buffer[..len]);
+        let mut buffer = [0; MAX_UNSEALED];
+        while let Some(transmit) = self.nodes[at as usize].dht.poll_transmit(self.now, &mut buffer) {
+            self.send(at, &transmit, &buffer[..transmit.len]);
         }
         let node = &mut self.nodes[at as usize];
         while let Some(event) = node.dht.poll_event() {
@@ -246,12 +251,12 @@ impl DhtNetwork {
         }
     }
 
-    fn send(&mut self, from: u32, to: NodeRef, message: &[u8]) {
+    fn send(&mut self, from: u32, transmit: &Transmit, message: &[u8]) {
         self.datagrams += 1;
         let delay = self.delay();
-        let Some(&at) = self.by_address.get(&to.address) else { return };
+        let Some(&at) = self.by_address.get(&transmit.to) else { return };
         // Sealed to another key, nobody there could open it.
-        if self.nodes[at as usize].me.key == to.key {
+        if transmit.key.is_none_or(|key| self.nodes[at as usize].me.key == key) {
             self.schedule(self.now.saturating_add(delay), at, Arrival::Message(from, message.into()));
         }
     }
@@ -264,27 +269,27 @@ impl DhtNetwork {
     }
 
     /// Answers a request with nothing but other liars, those nearest to what was asked for.
-    fn lie(&mut self, at: u32, from: u32, request: &[u8]) {
-        let to = self.nodes[from as usize].me;
-        let mut answer = vec![request[0] | 0x80];
-        if request[0] == 0x03 {
-            answer[0] = 0x82;
-        }
-        answer.extend_from_slice(&request[1..9]);
+    fn lie(&mut self, at: u32, from: u32, transaction: [u8; 8], request: &[u8]) {
+        let mut answer = vec![0x63];
+        answer.extend_from_slice(&transaction);
+        let header = answer.len();
         answer.extend_from_slice(&[1; 16]);
-        match request[0] {
-            0x02 | 0x03 => {
-                let mut target = [0; 32];
-                target.copy_from_slice(&request[25..57]);
-                answer.extend_from_slice(&[1; 17]);
-                let record = answer.len() - 1;
-                answer[record] = 0;
-                self.name_liars(&Id::from_bytes(target), &mut answer);
+        match Ask::parse(request) {
+            Ok(Ask::FindNode(target) | Ask::FindValue(target, _)) => {
+                answer.push(2);
+                answer.extend_from_slice(&[1; 8]);
+                answer.push(0);
+                self.name_liars(&target, &mut answer);
             }
-            0x04 => answer.extend_from_slice(&[0; 9]),
-            _ => {}
+            Ok(Ask::Store { .. }) => {
+                answer.push(4);
+                answer.extend_from_slice(&[0; 9]);
+            }
+            _ => answer.push(1),
         }
-        self.send(at, to, &answer);
+        let NodeRef { key, address } = self.nodes[from as usize].me;
+        let transmit = Transmit { to: address, header, len: answer.len(), key: Some(key) };
+        self.send(at, &transmit, &answer);
     }
 
     fn name_liars(&self, target: &Id, answer: &mut Vec<u8>) {
@@ -309,12 +314,17 @@ impl DhtNetwork {
     /// Asks a node at random for a random place, without a token, and goes on.
     fn flood(&mut self, at: u32) {
         let victim = self.rng.below(self.nodes.len() as u64) as usize;
-        let mut request = vec![0; MAX_MESSAGE];
-        self.rng.fill(&mut request[1..9]);
-        self.rng.fill(&mut request[25..57]);
-        request[0] = 0x02;
-        let to = self.nodes[victim].me;
-        self.send(at, to, &request);
+        let (mut transaction, mut request) = ([0; 8], [0; MAX_UNSEALED]);
+        self.rng.fill(&mut transaction);
+        let target = Id::from_bytes(self.rng.bytes32());
+        let mut w = Writer::new(&mut request);
+        // There is room for both.
+        let _ = Header::Request { transaction, token: [0; 16] }.write(&mut w);
+        let header = w.len();
+        let _ = write_ask(&mut w, &Ask::FindNode(target));
+        let NodeRef { key, address } = self.nodes[victim].me;
+        let transmit = Transmit { to: address, header, len: request.len(), key: Some(key) };
+        self.send(at, &transmit, &request);
         let lies = self.nodes[at as usize].behaviour == Behaviour::Lying;
         let pause = Duration::from_millis(if lies { 1_000 } else { 50 });
         self.schedule(self.now.saturating_add(pause), at, Arrival::Flood);

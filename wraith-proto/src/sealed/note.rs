@@ -14,6 +14,12 @@ pub const NOTE_OVERHEAD: usize = NOTE_BODY_AT + TAG_LEN;
 pub const MAX_NOTE_PREFIX: usize = 32;
 
 impl Mailbox {
+    /// The peer with these bytes: at once if it is remembered, else after the check of `PROTO §3.2`; [`None`] if that fails.
+    pub fn recognise(&self, peer: &[u8; 32]) -> Option<PeerId> {
+        let remembered = self.peers.name(peer);
+        remembered.or_else(|| PeerId::checked_by(self.crypto, peer).map(|(peer, _)| peer))
+    }
+
     /// Seals the body that stands in `note` at [`NOTE_BODY_AT`], with 16 bytes of room behind it, to `to`. `prefix` travels
     /// in the clear beside it, and whoever alters it spoils the note. `randomness` is 32 fresh bytes.
     ///

@@ -111,6 +111,12 @@ impl Peers {
         (entry.known.public == *public).then(|| (entry.known.clone(), entry.name))
     }
 
+    /// The name with these bytes, if it is remembered.
+    pub(super) fn name(&self, bytes: &[u8; 32]) -> Option<PeerId> {
+        let name = self.entries[self.by_name.get(key(bytes))? as usize].name;
+        (name.as_bytes() == bytes).then_some(name)
+    }
+
     fn find(&self, name: &PeerId) -> Option<u32> {
         let index = self.by_name.get(key(name.as_bytes()))?;
         (self.entries[index as usize].name == *name).then_some(index)

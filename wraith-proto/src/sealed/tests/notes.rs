@@ -79,3 +79,17 @@ fn equal_randomness_gives_another_ephemeral_key_for_another_body_or_prefix() {
     assert_ne!(first, ephemeral(&PREFIX, b"b"));
     assert_ne!(first, ephemeral(&PREFIX[1..], b"a"));
 }
+
+#[test]
+fn a_peer_is_recognised_whether_it_is_remembered_or_not() {
+    let mut mailbox = mailbox(2);
+    let (peer, no_point) = (name(1), [2; 32]);
+    assert_eq!(PeerId::from_bytes(no_point).ok(), None);
+    for remembered in [0, 1] {
+        assert_eq!(mailbox.known_peers(), remembered);
+        assert_eq!(mailbox.recognise(peer.as_bytes()), Some(peer));
+        assert_eq!(mailbox.recognise(&no_point), None);
+        let mut note = note(&PREFIX, b"body");
+        mailbox.open_note(&PREFIX, &mut note).unwrap();
+    }
+}
