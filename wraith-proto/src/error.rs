@@ -122,7 +122,8 @@ pub enum DropReason {
     UnknownVersion,
     /// A handshake message that authenticates but breaks a rule: identity, parameters, pin or policy.
     Refused,
-    /// A sealed datagram (`PROTO §12.5`): the caller opens those that it wants in a `sealed::Mailbox`, without an endpoint.
+    /// Of the form that belongs to no session (`PROTO §2.2`), as a sealed datagram is: the caller takes those that it wants
+    /// before the endpoint sees them.
     Sealed,
 }
 

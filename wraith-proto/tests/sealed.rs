@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use wraith_proto::crypto::RustCrypto;
-use wraith_proto::sealed::{Letter, Mailbox, MessageId, SEGMENT_LEN, is_datagram};
+use wraith_proto::sealed::{Letter, Mailbox, MessageId, SEGMENT_LEN, has_sealed_form, is_datagram};
 use wraith_proto::{DropReason, Identity, Outcome};
 use wraith_sim::alloc::{Counting, measure};
 use wraith_sim::{LEFT, Pair, PairConfig, Side};
@@ -68,10 +68,26 @@ fn an_endpoint_drops_and_counts_sealed_datagrams() {
     assert_eq!((stats.drops(DropReason::Sealed), stats.dropped()), (4, 4));
     // It was for a mailbox.
     assert!(to.open_datagram(&mut datagram).is_ok());
+}
+
+/// `PROTO §2.2`: whatever the type, and not what stands beside it.
+#[test]
+fn an_endpoint_drops_every_type_of_the_sealed_form_and_counts_no_other_as_such() {
+    let mut pair = Pair::new(PairConfig::new(1));
+    pair.dial().unwrap();
+    pair.run_for(Duration::from_secs(1));
     for first in 0..=255_u8 {
-        assert_eq!(is_datagram(&[first]), first == 0x61);
+        let sealed = first >> 4 == 0b0110;
+        assert_eq!((has_sealed_form(&[first]), is_datagram(&[first])), (sealed, first == 0x61));
+        for len in [1, 29, 1200] {
+            let mut datagram = vec![7; len];
+            datagram[0] = first;
+            let outcome = pair.inject(Side::Right, LEFT, &datagram);
+            assert_eq!(outcome == Outcome::Dropped(DropReason::Sealed), sealed, "{first:#04x}: {outcome:?}");
+        }
     }
-    assert!(!is_datagram(&[]));
+    assert!(!has_sealed_form(&[]) && !is_datagram(&[]));
+    assert_eq!(pair.right.endpoint.stats().drops(DropReason::Sealed), 16 * 3);
 }
 
 const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/seeds/sealed");

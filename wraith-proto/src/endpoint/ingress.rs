@@ -9,7 +9,7 @@ use super::{Endpoint, Route};
 use crate::error::DropReason;
 use crate::event::Outcome;
 use crate::meta::RxMeta;
-use crate::sealed::is_datagram;
+use crate::sealed::has_sealed_form;
 use crate::session::{Phase, Seen};
 use crate::time::Instant;
 use crate::wire::{HandshakeKind, PacketHeader, ProtectedPacket, apply_mask, expand_number, is_handshake};
@@ -49,7 +49,7 @@ impl Endpoint {
 
     fn take_in(&mut self, meta: &RxMeta, datagram: &mut [u8]) -> Result<Opened, Outcome> {
         if !is_handshake(datagram) {
-            if is_datagram(datagram) {
+            if has_sealed_form(datagram) {
                 return Err(Outcome::Dropped(DropReason::Sealed));
             }
             return self.take_packet(meta, datagram, 0).map_err(Outcome::Dropped);

@@ -16,8 +16,14 @@ pub const DATAGRAM_OVERHEAD: usize = BODY_AT + TAG_LEN;
 /// Most bytes of a sealed datagram: what UDP carries over IPv4. What a path carries unasked is 1,200 (`PROTO §2.1`).
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// Whether a datagram has the form of a sealed one, by its first byte. An endpoint drops those, so a caller that
-/// takes them looks here first.
+/// Whether a datagram has the form of those that belong to no session, by its first byte: bits 7 to 4 are `0110`
+/// (`PROTO §2.2`). An endpoint drops them all, whatever their type, so a caller that takes some looks here first.
+#[inline]
+pub const fn has_sealed_form(datagram: &[u8]) -> bool {
+    matches!(datagram, [0x60..=0x6f, ..])
+}
+
+/// Whether a datagram is of that form and holds a message that [`Mailbox::open_datagram`] opens: type 1 (`PROTO §12.5`).
 #[inline]
 pub const fn is_datagram(datagram: &[u8]) -> bool {
     matches!(datagram, [FIRST, ..])

@@ -27,7 +27,7 @@ use crate::crypto::{
 use envelope::{ENVELOPE_LEN, Envelope};
 use peers::{Known, Peers};
 
-pub use datagram::{DATAGRAM_OVERHEAD, MAX_DATAGRAM, is_datagram};
+pub use datagram::{DATAGRAM_OVERHEAD, MAX_DATAGRAM, has_sealed_form, is_datagram};
 pub use envelope::{Letter, MessageId, Opened};
 pub use error::{OpenError, SealError};
 pub use note::{MAX_NOTE_PREFIX, NOTE_BODY_AT, NOTE_OVERHEAD};
