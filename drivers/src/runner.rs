@@ -1,9 +1,14 @@
 //! A loop around a driver, an endpoint and an application.
 
 use std::io;
+use std::mem;
 use std::time::Duration;
 
-use wraith_proto::{Budget, Endpoint, Event, Instant, Payload, Progress, SessionHandle, Source, TxStatus};
+use wraith_proto::sealed::has_sealed_form;
+use wraith_proto::{
+    Budget, Endpoint, Event, Instant, Payload, Progress, RxMeta, SessionHandle, Source, TxMeta, TxQueue,
+    TxStatus,
+};
 
 use crate::{Driver, Park, TooLong, TxReport};
 
@@ -13,6 +18,8 @@ const RX_BUDGET: usize = 256;
 const TIMER_BUDGET: Budget = Budget(1024);
 /// Datagrams built between two flushes, if the queue has room for so many.
 const TX_BUDGET: Budget = Budget(256);
+/// Datagrams of the application's own in one step, so that its answers to a flood leave sessions their time.
+const OWN_BUDGET: usize = 64;
 /// Flushes in one step; then it is time to receive again.
 const FLUSHES: usize = 8;
 /// When to look again at datagrams that a flush left, should nothing report that they can go (ENOBUFS).
@@ -30,6 +37,30 @@ pub trait App: Source {
 
     /// Something happened to a session.
     fn on_event(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle, event: Event);
+
+    /// A received datagram of the form that belongs to no session (`PROTO §2.2`), lent for the call: takes it or not.
+    ///
+    /// What it does not take the endpoint drops and counts as `DropReason::Sealed`: by default everything. Anybody can send
+    /// such datagrams, up to 256 a step: bound what one costs.
+    fn on_sealed(&mut self, now: Instant, meta: &RxMeta, datagram: &mut [u8]) -> bool {
+        let _ = (now, meta, datagram);
+        false
+    }
+
+    /// The place to write datagrams of the application's own, beside those of sessions; by default none.
+    ///
+    /// Called up to 8 times in a step, which takes 64 of them in all. If `queue` has no room, keep what is left: the next
+    /// call comes when some may have gone. What is longer than the driver's `Caps::max_datagram` never fits. Neither
+    /// sessions nor the application wait for each other: on a network that takes less than both have, they alternate.
+    fn on_transmit(&mut self, now: Instant, queue: &mut dyn TxQueue) {
+        let _ = (now, queue);
+    }
+
+    /// When the application wants its next turn at the latest, even if nothing happens. Asked at the end of each step that
+    /// was not the last.
+    fn wake_at(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Whether to go on after this step.
@@ -49,12 +80,14 @@ pub struct Runner<D, A> {
     endpoint: Endpoint,
     app: A,
     stopped: bool,
+    /// The application writes before the sessions, where both write.
+    own_first: bool,
 }
 
 impl<D: Driver, A: App> Runner<D, A> {
     /// Joins the parts; nothing is received or sent yet.
     pub fn new(driver: D, endpoint: Endpoint, app: A) -> Self {
-        Self { driver, endpoint, app, stopped: false }
+        Self { driver, endpoint, app, stopped: false, own_first: true }
     }
 
     /// Does what can be done now, without blocking, and says when to come back at the latest.
@@ -78,6 +111,8 @@ impl<D: Driver, A: App> Runner<D, A> {
         again |= self.deliver_events(now);
 
         let deadline = self.endpoint.poll_timeout().map(|deadline| deadline.at);
+        let wish = if self.stopped { None } else { self.app.wake_at() };
+        let deadline = [deadline, wish].into_iter().flatten().min();
         let next = match sending {
             _ if again => Some(now),
             Sending::More => Some(now),
@@ -159,6 +194,9 @@ impl<D: Driver, A: App> Runner<D, A> {
     fn receive(&mut self, now: Instant) -> io::Result<bool> {
         let Self { driver, endpoint, app, .. } = self;
         let report = driver.recv(RX_BUDGET, |meta, datagram| {
+            if has_sealed_form(datagram) && app.on_sealed(now, meta, datagram) {
+                return;
+            }
             let mut received = endpoint.handle(now, meta, datagram);
             while let Some(payload) = received.next() {
                 app.on_payload(payload);
@@ -178,21 +216,82 @@ impl<D: Driver, A: App> Runner<D, A> {
     }
 
     fn transmit(&mut self, now: Instant) -> io::Result<Sending> {
+        let mut own_left = OWN_BUDGET;
         for _ in 0..FLUSHES {
-            let status = self.endpoint.poll_transmit(now, self.driver.tx(), &mut self.app, TX_BUDGET);
+            let (sessions, own) = self.write(now, &mut own_left);
             let report = self.driver.flush()?;
             if let Some(TooLong { to, len }) = report.too_long {
                 self.endpoint.too_large(now, to, len);
             }
-            match status {
-                TxStatus::Idle if report.in_flight == 0 => return Ok(Sending::Done),
-                TxStatus::Idle => return Ok(Sending::Stalled),
+            match (sessions, own) {
                 // A socket that takes nothing, or a datagram that even an empty queue cannot hold.
-                TxStatus::QueueFull if moved_nothing(&report) => return Ok(Sending::Stalled),
-                TxStatus::QueueFull | TxStatus::Budget => {}
+                (TxStatus::QueueFull, _) | (_, TxStatus::QueueFull) if moved_nothing(&report) => {
+                    return Ok(Sending::Stalled);
+                }
+                (TxStatus::Idle, TxStatus::Budget) => return Ok(Sending::More),
+                (TxStatus::Idle, TxStatus::Idle) if report.in_flight == 0 => return Ok(Sending::Done),
+                (TxStatus::Idle, TxStatus::Idle) => return Ok(Sending::Stalled),
+                _ => {}
             }
         }
         Ok(Sending::More)
+    }
+
+    /// Fills the queue with what sessions and the application have, and says what ended the one and the other.
+    ///
+    /// Whoever was first, and wrote something, is second the next time: so each gets room where the network gives little.
+    fn write(&mut self, now: Instant, own_left: &mut usize) -> (TxStatus, TxStatus) {
+        let Self { driver, endpoint, app, own_first, .. } = self;
+        let queue = driver.tx();
+        let sent = endpoint.stats().datagrams_sent;
+        if *own_first {
+            let left = *own_left;
+            let own = write_own(now, app, queue, own_left);
+            let sessions = endpoint.poll_transmit(now, queue, app, TX_BUDGET);
+            *own_first = *own_left == left;
+            (sessions, own)
+        } else {
+            let sessions = endpoint.poll_transmit(now, queue, app, TX_BUDGET);
+            *own_first = endpoint.stats().datagrams_sent != sent;
+            (sessions, write_own(now, app, queue, own_left))
+        }
+    }
+}
+
+/// Lets the application write up to `left` datagrams of its own, and says what ended that.
+fn write_own<A: App, Q: TxQueue>(now: Instant, app: &mut A, queue: &mut Q, left: &mut usize) -> TxStatus {
+    let mut own = Own { queue, left, reserved: false, status: TxStatus::Idle };
+    app.on_transmit(now, &mut own);
+    own.status
+}
+
+/// The driver's queue as the application sees it: with an end.
+struct Own<'q, Q> {
+    queue: &'q mut Q,
+    left: &'q mut usize,
+    reserved: bool,
+    /// What ended it so far.
+    status: TxStatus,
+}
+
+impl<Q: TxQueue> TxQueue for Own<'_, Q> {
+    fn reserve(&mut self, meta: &TxMeta, len: usize) -> Option<&mut [u8]> {
+        self.reserved = false;
+        if *self.left == 0 {
+            self.status = TxStatus::Budget;
+            return None;
+        }
+        let room = self.queue.reserve(meta, len);
+        self.reserved = room.is_some();
+        self.status = if self.reserved { TxStatus::Idle } else { TxStatus::QueueFull };
+        room
+    }
+
+    fn commit(&mut self, len: usize) {
+        if mem::take(&mut self.reserved) {
+            *self.left -= 1;
+            self.queue.commit(len);
+        }
     }
 }
 
