@@ -12,11 +12,8 @@ use crate::stop::Stop;
 /// How long the last messages may take to leave.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// An application with deadlines of its own, which can be asked to stop.
+/// An application that can be asked to stop.
 pub(crate) trait Task: App {
-    /// When it wants its turn, even if nothing happens.
-    fn wake_at(&self) -> Option<Instant>;
-
     /// Ends its sessions in the next turn; may be called again.
     fn stop(&mut self);
 }
@@ -39,8 +36,7 @@ fn run<D: Park, T: Task>(runner: &mut Runner<D, T>, stop: &Stop) -> io::Result<(
         }
         // A wish that came up within the step is not waited on.
         if wanted == stop.is_wanted() {
-            let wake_at = runner.app_mut().wake_at();
-            wait(runner, [next, wake_at].into_iter().flatten().min())?;
+            wait(runner, next)?;
         }
     }
     let until = runner.driver().now().saturating_add(GOODBYE);

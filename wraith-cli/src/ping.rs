@@ -256,16 +256,16 @@ impl App for Pinger {
             _ => {}
         }
     }
-}
 
-impl Task for Pinger {
     fn wake_at(&self) -> Option<Instant> {
         let next = (self.connected && self.sent < self.args.count).then_some(self.next_at);
         let timeout =
             self.outstanding.values().next().map(|(sent_at, _)| sent_at.saturating_add(PROBE_TIMEOUT));
         [next, timeout].into_iter().flatten().min()
     }
+}
 
+impl Task for Pinger {
     fn stop(&mut self) {
         self.stopping = true;
     }

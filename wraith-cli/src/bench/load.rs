@@ -245,16 +245,16 @@ impl App for Load {
             _ => {}
         }
     }
-}
 
-impl Task for Load {
     fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Sending { until } | Phase::Asking { until, .. } => Some(until),
             Phase::Connecting | Phase::Over(_) => None,
         }
     }
+}
 
+impl Task for Load {
     fn stop(&mut self) {
         self.phase = Phase::Over(Err(Failure::Interrupted));
     }

@@ -244,13 +244,13 @@ impl App for Listener {
             _ => {}
         }
     }
-}
 
-impl Task for Listener {
     fn wake_at(&self) -> Option<Instant> {
         self.asking.iter().filter_map(|handle| self.guests.get(handle)?.answer_at()).min()
     }
+}
 
+impl Task for Listener {
     fn stop(&mut self) {
         self.stopping = true;
     }

@@ -395,16 +395,16 @@ impl App for Receiver {
             _ => {}
         }
     }
-}
 
-impl Task for Receiver {
     fn wake_at(&self) -> Option<Instant> {
         let watching = self.outcome.is_none() && self.complete.is_none();
         let search = self.search_wake_at().filter(|_| watching);
         let watch = self.link.as_ref().filter(|_| watching).map(|link| link.watch.next());
         [search, watch, self.leave_at, self.look_at].into_iter().flatten().min()
     }
+}
 
+impl Task for Receiver {
     fn stop(&mut self) {
         self.stopping = true;
     }

@@ -350,9 +350,7 @@ impl App for Sender {
             _ => {}
         }
     }
-}
 
-impl Task for Sender {
     fn wake_at(&self) -> Option<Instant> {
         if self.hungry {
             return Some(Instant::MIN);
@@ -363,7 +361,9 @@ impl Task for Sender {
             None => self.guests.values().filter_map(Guest::wake_at).min(),
         }
     }
+}
 
+impl Task for Sender {
     fn stop(&mut self) {
         self.stopping = true;
     }
