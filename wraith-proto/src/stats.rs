@@ -30,7 +30,7 @@ pub struct Stats {
     pub bytes_refused: u64,
     /// Packets sent to learn what a path carries.
     pub mtu_probes_sent: u64,
-    /// Datagrams that the caller could not send because they were too large for its host.
+    /// Datagrams that the caller could not send because they were too large for its host, those of no session with them.
     pub datagrams_refused: u64,
     /// Addresses from which a session's peer began to send and that were asked whether it is there (`PROTO §13.1`).
     pub path_checks_begun: u64,
