@@ -1,4 +1,4 @@
-//! `PEER@ADDR`, addresses to bind, and addresses that others may reach this machine at.
+//! `PEER@ADDR`, addresses to dial and to bind, and addresses that others may reach this machine at.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -56,6 +56,27 @@ impl FromStr for Target {
             return Err(format!("{addr} is no peer's address: give the one that `wraith-cli listen` prints"));
         }
         Ok(Self { id, addr })
+    }
+}
+
+/// Where a source of a content may be, and who must answer there, if that is known. If it is not, the bytes alone show
+/// whether it is one (`PROTO §10.2`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) id: Option<PeerId>,
+    pub(crate) addr: SocketAddr,
+}
+
+impl Candidate {
+    /// Whether it may be `target`.
+    pub(crate) fn may_be(&self, target: &Target) -> bool {
+        self.addr == target.addr && self.id.is_none_or(|id| id == target.id)
+    }
+}
+
+impl From<Target> for Candidate {
+    fn from(target: Target) -> Self {
+        Self { id: Some(target.id), addr: target.addr }
     }
 }
 

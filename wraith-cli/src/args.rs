@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Offer a file: print a ticket and serve it
     Send(Send),
-    /// Fetch what a ticket names, verified
+    /// Fetch what a ticket or a hash names, verified
     Receive(Receive),
     /// Send a file from one process of this machine to another
     Demo(Demo),
@@ -195,6 +195,9 @@ pub(crate) struct Send {
     /// Go on after the first delivery, until Ctrl-C
     #[arg(long)]
     pub(crate) keep: bool,
+    /// Serve it without the ticket, too, to everybody who knows its hash
+    #[arg(long, conflicts_with = "to")]
+    pub(crate) announce: bool,
     /// How files are read and written
     #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
     pub(crate) files: files::Choice,
@@ -205,9 +208,9 @@ pub(crate) struct Send {
 
 #[derive(Args, Debug)]
 pub(crate) struct Receive {
-    /// What `send` printed
-    #[arg(value_name = "TICKET")]
-    pub(crate) ticket: String,
+    /// What `send` printed, or the hash of what somebody announces
+    #[arg(value_name = "TICKET|HASH")]
+    pub(crate) wanted: String,
     /// Folder to write to
     #[arg(short, long, value_name = "DIR", default_value = ".", conflicts_with = "stdout")]
     pub(crate) output: PathBuf,

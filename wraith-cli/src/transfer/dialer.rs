@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wraith_proto::{CloseReason, ConnectError, DropReason, Endpoint, Instant, Peer, SessionHandle, Via};
 
-use crate::address::Target;
+use crate::address::{Candidate, Target};
 use crate::failure::{Failure, failed};
 
 /// Between the first datagrams to two addresses (RFC 8305 §8).
@@ -20,11 +20,14 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_
 /// Where sessions may begin, and what became of the attempts.
 #[derive(Debug)]
 pub(super) struct Dialer {
-    targets: Vec<Target>,
+    targets: Vec<Candidate>,
     next: usize,
     next_at: Instant,
     running: Vec<Attempt>,
-    ended: Vec<(Target, End)>,
+    ended: Vec<(Candidate, End)>,
+    /// Whose turn did not come, or was cut short, since another one answered; and whose turn was cut short once.
+    passed_over: Vec<Candidate>,
+    cut_short: Vec<Candidate>,
     /// While a peer that was lost is looked for: the pause before it is dialled again.
     pause: Option<Duration>,
 }
@@ -33,7 +36,7 @@ pub(super) struct Dialer {
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     session: SessionHandle,
-    target: Target,
+    target: Candidate,
     until: Instant,
 }
 
@@ -47,18 +50,46 @@ enum End {
 }
 
 impl Dialer {
-    pub(super) fn new(targets: Vec<Target>, now: Instant) -> Self {
-        Self { targets, next: 0, next_at: now, running: Vec::new(), ended: Vec::new(), pause: None }
+    pub(super) fn new(targets: Vec<Candidate>, now: Instant) -> Self {
+        Self {
+            targets,
+            next: 0,
+            next_at: now,
+            running: Vec::new(),
+            ended: Vec::new(),
+            passed_over: Vec::new(),
+            cut_short: Vec::new(),
+            pause: None,
+        }
     }
 
     /// Looks for the peer at `target`, which was lost: there again and again, and once wherever else it may be
     /// (`PROTO §11.8`).
     pub(super) fn seek(&mut self, target: Target, now: Instant) {
-        self.targets.retain(|other| *other != target);
-        self.targets.insert(0, target);
+        self.targets.retain(|other| !other.may_be(&target));
+        self.targets.insert(0, target.into());
         (self.next, self.next_at) = (0, now);
         self.ended.clear();
         self.pause = Some(PAUSE.0);
+    }
+
+    /// The peer at `target` has nothing: dials those that were passed over. Returns whether there are any.
+    pub(super) fn pass_on(&mut self, target: Target, now: Instant) -> bool {
+        let mut others = std::mem::take(&mut self.passed_over);
+        others.retain(|other| other.id != Some(target.id) && !other.may_be(&target));
+        let any = !others.is_empty();
+        if any {
+            self.targets = others;
+            (self.next, self.next_at) = (0, now);
+            self.ended.clear();
+            self.pause = None;
+        }
+        any
+    }
+
+    /// Whether `session` is an attempt that may still win.
+    pub(super) fn is_dialling(&self, session: SessionHandle) -> bool {
+        self.running.iter().any(|attempt| attempt.session == session)
     }
 
     /// Dials whoever's turn has come, and gives up whoever did not answer.
@@ -75,7 +106,8 @@ impl Dialer {
             }
             self.next += 1;
             self.next_at = now.saturating_add(STAGGER);
-            let peer = Peer { addr: target.addr, id: Some(target.id) };
+            self.passed_over.retain(|other| *other != target);
+            let peer = Peer { addr: target.addr, id: target.id };
             match endpoint.connect(now, peer, Via(0)) {
                 Ok(session) => {
                     self.running.push(Attempt { session, target, until: now.saturating_add(PATIENCE) });
@@ -97,9 +129,19 @@ impl Dialer {
         session: SessionHandle,
         now: Instant,
         endpoint: &mut Endpoint,
-    ) -> Option<Target> {
+    ) -> Option<Candidate> {
         let at = self.running.iter().position(|attempt| attempt.session == session)?;
         let Attempt { target, .. } = self.running.swap_remove(at);
+        if self.pause.is_none() {
+            // Nobody is dialled for the third time because of others (`PROTO §11.8`).
+            for Attempt { target, .. } in &self.running {
+                if !self.cut_short.contains(target) {
+                    self.cut_short.push(*target);
+                    self.passed_over.push(*target);
+                }
+            }
+            self.passed_over.extend(&self.targets[self.next..]);
+        }
         self.stop(now, endpoint);
         Some(target)
     }
@@ -130,7 +172,9 @@ impl Dialer {
         let Attempt { target, .. } = self.running.swap_remove(at);
         let end = match reason {
             // Answers of somebody else are dropped; what remains is a refusal or a timeout (`PROTO §4.19`).
-            CloseReason::Local | CloseReason::Refused if endpoint.stats().drops(DropReason::Refused) > 0 => {
+            CloseReason::Local | CloseReason::Refused
+                if target.id.is_some() && endpoint.stats().drops(DropReason::Refused) > 0 =>
+            {
                 End::OtherPeer
             }
             CloseReason::Refused => End::Refused,
@@ -176,25 +220,25 @@ impl Dialer {
         }
     }
 
-    fn with(&self, end: End) -> Option<&Target> {
+    fn with(&self, end: End) -> Option<&Candidate> {
         self.ended.iter().find(|(_, ended)| *ended == end).map(|(target, _)| target)
     }
 
     fn message(&self) -> String {
         let addresses: Vec<_> = self.ended.iter().map(|(target, _)| target.addr.to_string()).collect();
         let addresses = addresses.join(", ");
-        if let Some(Target { addr, .. }) = self.with(End::Refused) {
+        if let Some(Candidate { addr, .. }) = self.with(End::Refused) {
             return format!(
                 "{addr} refused the session: it sends to another peer only, or speaks another version; ask its owner"
             );
         }
-        if let Some(Target { id, .. }) = self.with(End::OtherPeer) {
+        if let Some(Candidate { id: Some(id), .. }) = self.with(End::OtherPeer) {
             return format!(
                 "another peer than {id} answers at {addresses}: get a new ticket from the sender"
             );
         }
         if self.targets.is_empty() {
-            return "the ticket has no address that can be reached from here: give one with --from PEER@ADDR"
+            return "no address of a sender can be reached from here: give one with --from PEER@ADDR"
                 .to_owned();
         }
         format!(
@@ -251,7 +295,7 @@ mod tests {
 
     #[test]
     fn addresses_are_dialled_once_each_and_then_the_dialer_has_failed() {
-        let mut dialer = Dialer::new(targets().to_vec(), at(0));
+        let mut dialer = Dialer::new(targets().map(Candidate::from).to_vec(), at(0));
         let begun = run(&mut dialer, &mut endpoint(), 60_000);
         assert_eq!(begun, [(1, vec![0]), (2, vec![250])].into());
         let failure = dialer.failure().unwrap().to_string();
@@ -262,7 +306,7 @@ mod tests {
     #[test]
     fn who_was_lost_is_dialled_ever_more_seldom_and_other_addresses_once() {
         let [other, lost] = targets();
-        let mut dialer = Dialer::new(vec![other, lost], at(0));
+        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0));
         dialer.seek(lost, at(0));
         let begun = run(&mut dialer, &mut endpoint(), 30_000);
         assert_eq!(begun[&1], [250]);
@@ -276,7 +320,7 @@ mod tests {
     #[test]
     fn other_addresses_are_dialled_once_however_often_a_peer_is_lost() {
         let [other, lost] = targets();
-        let mut dialer = Dialer::new(vec![other, lost], at(0));
+        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0));
         let mut dialled = Vec::new();
         for found_after in [200, 300, 300] {
             let mut endpoint = endpoint();
@@ -289,10 +333,48 @@ mod tests {
         assert_eq!(dialled, [0, 1, 0], "it was found before the other's turn, after it, and again");
     }
 
+    /// Who is dialled within 250 ms; then `wins` answers and turns out to have nothing. Whether others are left.
+    fn disappoint(dialer: &mut Dialer, endpoint: &mut Endpoint, millis: u64, wins: u16) -> (Vec<u16>, bool) {
+        for at_millis in [millis, millis + 250] {
+            dialer.dial_due(at(at_millis), endpoint);
+        }
+        let ports = dialer.running.iter().map(|attempt| attempt.target.addr.port()).collect();
+        let winner = dialer.running.iter().find(|attempt| attempt.target.addr.port() == wins).unwrap();
+        let (winner, addr) = (winner.session, winner.target.addr);
+        dialer.win(winner, at(millis + 251), endpoint).unwrap();
+        endpoint.session(winner).unwrap().close(at(millis + 251), 0);
+        while endpoint.poll_event().is_some() {}
+        let id = Identity::from_seed([wins as u8; 32]).peer_id();
+        (ports, dialer.pass_on(Target { id, addr }, at(millis + 252)))
+    }
+
+    /// `PROTO §11.7`, `§11.8`
+    #[test]
+    fn whose_dial_was_cut_short_by_a_peer_that_has_nothing_is_dialled_once_more_and_others_for_the_first_time()
+     {
+        let anybody = |port| Candidate { id: None, addr: format!("127.0.0.1:{port}").parse().unwrap() };
+        let mut dialer = Dialer::new([1, 2, 3, 4].map(anybody).to_vec(), at(0));
+        let mut endpoint = endpoint();
+        assert_eq!(disappoint(&mut dialer, &mut endpoint, 0, 1), (vec![1, 2], true));
+        assert_eq!(disappoint(&mut dialer, &mut endpoint, 1_000, 3), (vec![2, 3], true));
+        assert_eq!(disappoint(&mut dialer, &mut endpoint, 2_000, 4), (vec![4], false));
+    }
+
+    #[test]
+    fn other_addresses_of_a_peer_that_has_nothing_are_not_dialled() {
+        let [first, second] = targets();
+        let mut dialer = Dialer::new(vec![first.into(), second.into()], at(0));
+        let mut endpoint = endpoint();
+        dialer.dial_due(at(0), &mut endpoint);
+        let session = dialer.running[0].session;
+        assert_eq!(dialer.win(session, at(10), &mut endpoint), Some(first.into()));
+        assert!(!dialer.pass_on(first, at(20)) && dialer.wake_at().is_none());
+    }
+
     #[test]
     fn who_refuses_is_looked_for_no_longer() {
         let [_, lost] = targets();
-        let mut dialer = Dialer::new(vec![lost], at(0));
+        let mut dialer = Dialer::new(vec![lost.into()], at(0));
         let mut endpoint = endpoint();
         dialer.seek(lost, at(0));
         dialer.dial_due(at(0), &mut endpoint);

@@ -20,6 +20,7 @@ pub(crate) mod size;
 mod source;
 mod store;
 mod stream_out;
+mod wanted;
 mod watch;
 
 use std::fmt::Write as _;

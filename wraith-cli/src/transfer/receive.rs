@@ -1,11 +1,11 @@
-//! `receive`: dials the sender that a ticket names, fetches, verifies, stores.
+//! `receive`: dials whoever may have the content, fetches, verifies, stores.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use wraith_drivers::{Park, Runner, Unpark};
 use wraith_proto::{Identity, Policy};
-use wraith_transfer_proto::{Kind, Request, Ticket, TicketError};
+use wraith_transfer_proto::{Kind, Request};
 
 use super::dialer::Dialer;
 use super::files::Files;
@@ -16,28 +16,26 @@ use super::report::{Done, Speed};
 use super::sink::{Sink, Wake};
 use super::store::Store;
 use super::stream_out::StreamOut;
-use super::{endpoint, hex, limits, memory, path, size, transport};
-use crate::address::{Target, any};
+use super::wanted::Wanted;
+use super::{endpoint, hex, limits, memory, path, transport};
+use crate::address::{Candidate, Target, any};
 use crate::args::{self, Common};
 use crate::cipher::{self, Offer};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
 use crate::failure::{Failure, Result, failed};
 use crate::identity;
-use crate::output::{Output, escape};
+use crate::output::Output;
 use crate::stop::Stop;
 
-/// Fetches what a ticket names.
+/// Fetches what a ticket or a hash names.
 pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<()> {
     let output = common.output();
     if args.stdout && output.json {
         return Err(Failure::Usage("--json and --stdout both want stdout: leave one of them out".to_owned()));
     }
-    let ticket: Ticket = args.ticket.trim().parse().map_err(bad_ticket)?;
-    if ticket.kind != Kind::File {
-        return Err(failed("the ticket is for a folder, which this version cannot receive: get a newer one"));
-    }
-    let targets = targets(&ticket, &args.from, common)?;
+    let wanted = Wanted::parse(&args.wanted)?;
+    let candidates = candidates(&wanted, &args.from, common)?;
     let existing = match (args.overwrite, args.rename) {
         (true, _) => Existing::Overwrite,
         (_, true) => Existing::Rename,
@@ -46,14 +44,14 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     let place = if args.stdout {
         None
     } else {
-        Some((Place::new(&args.output, &ticket.name, existing)?, args.files.take(output)))
+        Some((Place::new(&args.output, &wanted.name, existing)?, args.files.take(output)))
     };
     let identity = identity::for_run(output, common.identity.as_deref())?;
-    let v6 = targets.iter().any(|target| target.addr.is_ipv6());
+    let v6 = candidates.iter().any(|candidate| candidate.addr.is_ipv6());
     let bind = common.bind.unwrap_or_else(|| any(v6));
     let (offer, packet_size) = (common.suite, args.packet_size);
     let patience = args.patience;
-    let job = ReceiveJob { output, identity, offer, packet_size, ticket, targets, patience, place, stop };
+    let job = ReceiveJob { output, identity, offer, packet_size, wanted, candidates, patience, place, stop };
     with_driver(output, common.driver, &common.device.host(), bind, job)
 }
 
@@ -62,8 +60,8 @@ struct ReceiveJob {
     identity: Identity,
     offer: Offer,
     packet_size: Option<u16>,
-    ticket: Ticket,
-    targets: Vec<Target>,
+    wanted: Wanted,
+    candidates: Vec<Candidate>,
     patience: Duration,
     place: Option<(Place, Files)>,
     stop: Stop,
@@ -73,7 +71,7 @@ impl Job for ReceiveJob {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, packet_size, ticket, targets, patience, place, stop } = self;
+        let Self { output, identity, offer, packet_size, wanted, candidates, patience, place, stop } = self;
         let unparker = driver.unparker();
         let wake: Wake = Arc::new(move || {
             // A loop that cannot be woken ends its wait by itself.
@@ -81,20 +79,20 @@ impl Job for ReceiveJob {
         });
         let files = place.as_ref().map(|(_, files)| files.name());
         let sink = match place {
-            Some((place, files)) => Sink::file(Store::create(place, &ticket.hash, files)?),
+            Some((place, files)) => Sink::file(Store::create(place, &wanted.hash, files)?),
             None => Sink::Stdout(StreamOut::new(Arc::clone(&wake))),
         };
-        output.note(format_args!("fetching {} ({})", escape(&ticket.name), size::shown(ticket.size)));
+        output.note(format_args!("fetching {}", wanted.shown()));
         let now = driver.now();
-        let peers = targets.iter().map(|target| target.addr);
+        let peers = candidates.iter().map(|candidate| candidate.addr);
         let transport = path::dialling(transport(offer), peers, &driver.caps(), packet_size);
         // One more: a source that is lost may still have its session when another one begins.
-        let limits = limits(targets.len() as u32 + 1);
+        let limits = limits(candidates.len() as u32 + 1);
         let endpoint = endpoint(identity, Policy::Set([].into()), limits, transport, now)?;
         let order = Order {
-            request: Request::new(Kind::File, ticket.hash),
-            token: ticket.token,
-            dialer: Dialer::new(targets, now),
+            request: Request::new(Kind::File, wanted.hash),
+            token: wanted.token,
+            dialer: Dialer::new(candidates, now),
             patience,
             sink,
             wake,
@@ -103,7 +101,7 @@ impl Job for ReceiveJob {
         let mut runner = Runner::new(driver, endpoint, Receiver::new(output, progress, order));
         drive(&mut runner, &stop)?;
         let received = runner.into_parts().2.finish()?;
-        report(output, picked, files, &hex(&ticket.hash), &received);
+        report(output, picked, files, &hex(&wanted.hash), &received);
         Ok(())
     }
 }
@@ -138,12 +136,17 @@ fn report(output: Output, picked: Picked, files: Option<&str>, hash: &str, recei
 }
 
 /// Whom to ask, the ticket's own sender first.
-fn targets(ticket: &Ticket, from: &[Target], common: &Common) -> Result<Vec<Target>> {
-    let own = ticket.addresses.iter().map(|&addr| Target { id: ticket.peer, addr });
-    let mut targets: Vec<Target> = Vec::new();
-    for target in own.chain(from.iter().copied()) {
-        if !targets.contains(&target) {
-            targets.push(target);
+fn candidates(wanted: &Wanted, from: &[Target], common: &Common) -> Result<Vec<Candidate>> {
+    if wanted.token.is_none() && from.is_empty() {
+        return Err(Failure::Usage(
+            "a hash does not say who has the content: name somebody with --from PEER@ADDR".to_owned(),
+        ));
+    }
+    let given = from.iter().copied().map(Candidate::from);
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for candidate in wanted.candidates.iter().copied().chain(given) {
+        if !candidates.contains(&candidate) {
+            candidates.push(candidate);
         }
     }
     let v6 = match common.bind {
@@ -151,22 +154,11 @@ fn targets(ticket: &Ticket, from: &[Target], common: &Common) -> Result<Vec<Targ
         None => has_ipv6(),
     };
     let v4 = common.bind.is_none_or(|bind| bind.is_ipv4() || bind.ip().is_unspecified());
-    targets.retain(|target| if target.addr.is_ipv6() { v6 } else { v4 });
-    if targets.is_empty() {
+    candidates.retain(|candidate| if candidate.addr.is_ipv6() { v6 } else { v4 });
+    if candidates.is_empty() {
         return Err(failed(
             "no address of the sender can be reached from here: give one with --from PEER@ADDR",
         ));
     }
-    Ok(targets)
-}
-
-fn bad_ticket(error: TicketError) -> Failure {
-    failed(match error {
-        TicketError::Damaged => {
-            "the ticket is damaged: copy the line that `wraith-cli send` printed, whole".to_owned()
-        }
-        TicketError::NotATicket => format!("{error}; copy the line that `wraith-cli send` printed"),
-        TicketError::Version => format!("{error}: use the version of `wraith-cli` that the sender has"),
-        _ => format!("{error}: get a new one from the sender"),
-    })
+    Ok(candidates)
 }

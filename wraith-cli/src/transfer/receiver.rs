@@ -15,6 +15,7 @@ use super::dialer::Dialer;
 use super::progress::Progress;
 use super::sink::{Kept, Sink, Wake};
 use super::watch::{GIVE_UP, Stall};
+use crate::address::Target;
 use crate::cipher;
 use crate::drive::Task;
 use crate::failure::{Failure, Result, failed};
@@ -35,7 +36,8 @@ const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 /// What to fetch, from whom, and where to.
 pub(super) struct Order {
     pub(super) request: Request,
-    pub(super) token: Token,
+    /// That of the ticket; whoever has announced the content asks for none.
+    pub(super) token: Option<Token>,
     pub(super) dialer: Dialer,
     /// How long to look for a source that was lost; zero gives up at once.
     pub(super) patience: Duration,
@@ -62,13 +64,15 @@ pub(super) struct Receiver {
     progress: Progress,
     fetcher: Fetcher<SessionHandle, StreamId>,
     fetch: FetchId,
-    token: Token,
+    token: Option<Token>,
     dialer: Dialer,
     patience: Duration,
     search: Option<Search>,
     sink: Sink,
     wake: Wake,
     link: Option<Link>,
+    /// A session with a peer that has nothing, to be closed.
+    left: Option<SessionHandle>,
     /// Bytes of the content, once they are all there.
     complete: Option<u64>,
     outcome: Option<Result<Received>>,
@@ -100,6 +104,7 @@ impl Receiver {
             sink,
             wake,
             link: None,
+            left: None,
             complete: None,
             outcome: None,
             leave_at: None,
@@ -138,9 +143,12 @@ impl Receiver {
         if !wanted || self.outcome.is_some() || self.complete.is_some() {
             return;
         }
-        let Some(target) = self.dialer.win(session, now, endpoint) else { return };
+        let Some(candidate) = self.dialer.win(session, now, endpoint) else { return };
         self.leave_old_link(now, endpoint);
         let Some(mut view) = endpoint.session(session) else { return };
+        // From here on it is the one that has answered, also if anybody might have.
+        let Some(id) = candidate.id.or(view.peer()) else { return };
+        let target = Target { id, addr: candidate.addr };
         // A fresh session has room for one stream, unless the peer allows none.
         let Ok(stream) = view.open(Dir::Bi) else {
             self.fail(
@@ -158,7 +166,7 @@ impl Receiver {
             self.asked_at = self.clock.now();
         }
         // The first request of a new source is always taken.
-        let _ = self.fetcher.ask(self.fetch, session, self.token);
+        let _ = self.fetcher.ask(self.fetch, session, self.token.unwrap_or_default());
     }
 
     fn on_closed(&mut self, now: Instant, endpoint: &Endpoint, session: SessionHandle, reason: CloseReason) {
@@ -167,7 +175,7 @@ impl Receiver {
             let reason = if link.is_broken() { CloseReason::Violation } else { reason };
             self.fetcher.remove_source(session);
             if self.complete.is_none() && !self.may_return(now, link.target, reason) {
-                self.fail(now, lost(&link.target.to_string(), reason), Code::STOPPED);
+                self.fail_at(now, link.target, lost(&link.target.to_string(), reason));
             }
         } else if self.link.is_none()
             && let Some(failure) = self.dialer.failure()
@@ -224,9 +232,11 @@ impl Receiver {
                 FetchEvent::Acknowledged { .. } => self.leave_at = Some(now),
                 // Sessions that are over are dealt with where they end.
                 FetchEvent::SourceEnded { source, why, .. } if self.complete.is_none() => {
-                    if let Some(link) = self.link.as_ref().filter(|link| link.session == source) {
-                        let name = link.target.to_string();
-                        self.fail(now, ended(&name, why), Code::STOPPED);
+                    if let Some(target) =
+                        self.link.as_ref().filter(|link| link.session == source).map(|link| link.target)
+                    {
+                        let failure = ended(&target.to_string(), why, self.token.is_some());
+                        self.fail_at(now, target, failure);
                     }
                 }
                 _ => {}
@@ -265,7 +275,7 @@ impl Receiver {
                     "no data from {name} for {} s: gave up; check the sender and retry",
                     GIVE_UP.as_secs()
                 );
-                self.fail(now, failed(message), Code::STOPPED);
+                self.fail_at(now, name, failed(message));
             }
         }
     }
@@ -312,9 +322,12 @@ fn lost(name: &str, reason: CloseReason) -> Failure {
 }
 
 /// What the end of the source's work means.
-fn ended(name: &str, why: EndReason) -> Failure {
+fn ended(name: &str, why: EndReason, has_ticket: bool) -> Failure {
     let remedy = match why {
         EndReason::Refused(Code::BUSY) => "retry later",
+        EndReason::Refused(_) if !has_ticket => {
+            return failed(format!("{name} does not announce this content: get a ticket from its owner"));
+        }
         EndReason::Refused(_) | EndReason::WrongSize => "get a new ticket from the sender",
         EndReason::Cancelled(Code::STOPPED) => "ask the sender to send it again",
         EndReason::Cancelled(_) => "ask the sender for a new ticket",
@@ -334,6 +347,9 @@ impl App for Receiver {
     fn on_turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Turn {
         if self.stopping && self.outcome.is_none() {
             self.interrupt(now);
+        }
+        if let Some(mut session) = self.left.take().and_then(|session| endpoint.session(session)) {
+            session.close(now, 0);
         }
         if self.outcome.is_none() && self.complete.is_none() {
             self.look(now, endpoint);
@@ -376,6 +392,13 @@ impl App for Receiver {
     fn on_event(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle, event: Event) {
         match event {
             Event::Connected => self.on_connected(now, endpoint, session),
+            // Of a dial to whoever is there; nobody dials here.
+            Event::Authorize if self.dialer.is_dialling(session) => {
+                if let Some(mut view) = endpoint.session(session) {
+                    // It may have ended meanwhile.
+                    let _ = view.authorize(now);
+                }
+            }
             Event::Closed(reason) => self.on_closed(now, endpoint, session, reason),
             Event::PathChanged => {
                 let address = endpoint.session(session).map(|view| view.remote());

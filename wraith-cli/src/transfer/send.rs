@@ -54,6 +54,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let (offer, to, keep, packet_size) = (common.suite, args.to, args.keep, args.packet_size);
+    let announced = args.announce;
     let host = common.device.host();
     let interface = host.interface();
     let job = SendJob {
@@ -63,6 +64,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
         packet_size,
         to,
         keep,
+        announced,
         name,
         files,
         source,
@@ -80,6 +82,8 @@ struct SendJob<'a> {
     packet_size: Option<u16>,
     to: Option<PeerId>,
     keep: bool,
+    /// To everybody who knows the hash.
+    announced: bool,
     name: String,
     files: Files,
     source: FileSource,
@@ -100,6 +104,7 @@ impl Job for SendJob<'_> {
             packet_size,
             to,
             keep,
+            announced,
             name,
             files,
             source,
@@ -123,7 +128,7 @@ impl Job for SendJob<'_> {
             identity::random_seed()?,
         );
         let content = provider
-            .add(tree, Kind::File, Access::Token(token))
+            .add(tree, Kind::File, if announced { Access::Announced } else { Access::Token(token) })
             .map_err(|error| failed(format!("cannot serve the file: {error}")))?;
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
         let transport = path::serving(transport(offer), local, &driver.caps(), packet_size);
@@ -135,8 +140,9 @@ impl Job for SendJob<'_> {
             hash: hex(&ticket.hash),
             files: files.name(),
             keep,
+            announced,
         };
-        announce(output, &ticket, &serving.hash, picked)?;
+        print(output, &ticket, &serving, picked)?;
         let mut runner = Runner::new(driver, endpoint, Sender::new(output, picked.name, source, serving));
         drive(&mut runner, &stop)?;
         runner.into_parts().2.finish()
@@ -144,13 +150,13 @@ impl Job for SendJob<'_> {
 }
 
 /// Prints the ticket: alone on stdout, so that it can be piped.
-fn announce(output: Output, ticket: &Ticket, hash: &str, picked: Picked) -> Result<()> {
+fn print(output: Output, ticket: &Ticket, serving: &Serving, picked: Picked) -> Result<()> {
     let text = ticket.encode().map_err(|error| failed(format!("cannot make a ticket: {error}")))?;
     output.result(
         &TicketEvent {
             ticket: &text,
             peer: ticket.peer.to_string(),
-            hash,
+            hash: &serving.hash,
             bytes: ticket.size,
             addresses: ticket.addresses.iter().map(ToString::to_string).collect(),
             driver: picked.name,
@@ -159,11 +165,12 @@ fn announce(output: Output, ticket: &Ticket, hash: &str, picked: Picked) -> Resu
         &text,
     );
     if !output.json {
-        output.note(format_args!(
-            "serving {} ({}); fetch it with `wraith-cli receive` and this ticket, which is a secret",
-            escape(&ticket.name),
-            size::shown(ticket.size)
-        ));
+        let (name, size) = (escape(&ticket.name), size::shown(ticket.size));
+        output.note(if serving.announced {
+            format!("serving {name} ({size}) to everybody who knows this ticket or the hash {}", serving.hash)
+        } else {
+            format!("serving {name} ({size}); fetch it with `wraith-cli receive` and this ticket, which is a secret")
+        });
     }
     Ok(())
 }

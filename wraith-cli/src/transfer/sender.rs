@@ -1,4 +1,4 @@
-//! The application behind `send`: serves one file to whoever has the ticket.
+//! The application behind `send`: serves one file to whoever has the ticket, or to everybody who knows its hash.
 
 mod guest;
 
@@ -29,6 +29,8 @@ pub(super) struct Serving {
     pub(super) files: &'static str,
     /// Beyond the first delivery.
     pub(super) keep: bool,
+    /// To strangers, of whom no one that gives up ends it.
+    pub(super) announced: bool,
 }
 
 /// Serves one file.
@@ -172,7 +174,8 @@ impl Sender {
             }
             _ => format!("the transfer to {name} failed: send again"),
         };
-        if self.serving.keep || self.guests.values().any(Guest::is_fetching) {
+        let Serving { keep, announced, .. } = self.serving;
+        if keep || announced || self.guests.values().any(Guest::is_fetching) {
             self.note(&line);
         } else {
             self.end(now, Err(failed(line)));
@@ -386,7 +389,8 @@ mod tests {
         std::fs::write(&path, b"content").unwrap();
         let mut provider = Provider::new(ProviderLimits::default(), [1; 32]);
         let content = provider.add(Tree::of(b"content").unwrap(), Kind::File, Access::Announced).unwrap();
-        let serving = Serving { provider, content, size: 7, hash: String::new(), files: "std", keep: false };
+        let (hash, files, keep, announced) = (String::new(), "std", false, false);
+        let serving = Serving { provider, content, size: 7, hash, files, keep, announced };
         let source = FileSource::open(&path, Files::Std).unwrap();
         (Sender::new(Output::SILENT, "none", source, serving), folder)
     }

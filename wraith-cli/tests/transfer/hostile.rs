@@ -45,7 +45,7 @@ fn the_liar_of_these_tests_can_tell_the_truth() {
     assert!(fs::read(scene.received()).unwrap() == bytes);
 }
 
-struct WrongChunk;
+pub(crate) struct WrongChunk;
 impl Lie for WrongChunk {
     fn delivery(&self, honest: &Honest<'_>, chunk: u64) -> Vec<u8> {
         let mut stream = honest.delivery(chunk);

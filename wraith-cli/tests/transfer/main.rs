@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod announced;
 mod demo;
 #[cfg(unix)]
 mod ends;

@@ -1,11 +1,12 @@
-//! A source that was lost: it is looked for while the patience lasts, and what is verified stays.
+//! A source that was lost: it is looked for while the patience lasts, and what is verified stays. One that has nothing
+//! makes way for the next.
 
 use wraith_proto::{CloseReason, Endpoint, Instant};
 use wraith_transfer_proto::Code;
 
 use super::Receiver;
 use crate::address::Target;
-use crate::failure::failed;
+use crate::failure::{Failure, failed};
 use crate::transfer::watch::Stall;
 
 /// A source that is looked for.
@@ -45,6 +46,21 @@ impl Receiver {
             ))
         });
         self.fail(now, failure, Code::STOPPED);
+    }
+
+    /// The source at `target` brings nothing more. Another peer may; if there is none, this is how the transfer fails.
+    pub(super) fn fail_at(&mut self, now: Instant, target: Target, failure: Failure) {
+        if self.outcome.is_some() || !self.dialer.pass_on(target, now) {
+            self.fail(now, failure, Code::STOPPED);
+            return;
+        }
+        self.progress.clear();
+        self.output.note(format_args!("{failure}; asking others"));
+        self.search = None;
+        if let Some(link) = self.link.take() {
+            self.fetcher.remove_source(link.session);
+            self.left = Some(link.session);
+        }
     }
 
     /// The source answers in another session now.
