@@ -241,6 +241,7 @@ mod tests {
 
     #[test]
     fn two_of_a_site_and_four_of_a_region_find_room() {
+        // PROTO §14.9
         let v4 = ["9.8.7.1:1", "9.8.7.2:1", "9.8.6.1:1", "9.8.5.1:1"].map(address);
         assert!(has_room_for(v4[..1].iter(), &v4[1]));
         assert!(!has_room_for(v4[..2].iter(), &address("9.8.7.3:1")));

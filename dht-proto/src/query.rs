@@ -240,11 +240,9 @@ impl Query {
             entry.token = address_token;
             entry.state = State::Answered(write_token);
         }
-        let public = entry.node.address.is_public();
         let depth = entry.depth.saturating_add(1);
         for node in nodes.compact() {
-            // Who answers from a public address knows no private ones that mean the same here.
-            if node.key != *own && node.address.is_usable() && (node.address.is_public() || !public) {
+            if node.key != *own && means_something(&node, &entry.node) {
                 let distance = node.id().place().distance(self.target.place());
                 self.list.learn(node, distance, path, depth);
             }
@@ -362,7 +360,7 @@ impl Query {
     }
 
     fn take_providers(&mut self, entry: &Entry, nodes: &Nodes<'_>) {
-        for node in nodes.compact().filter(|node| node.address.is_usable()) {
+        for node in nodes.compact().filter(|node| means_something(node, &entry.node)) {
             let known = crate::message::nodes(&self.record, self.providers).any(|known| known == node);
             let mut bytes = [0; MAX_NODE];
             let mut w = wraith_proto::wire::Writer::new(&mut bytes);
@@ -376,4 +374,10 @@ impl Query {
             }
         }
     }
+}
+
+/// Whether the address of a node that `from` names may be sent to: who is at a public address knows no private ones that
+/// mean the same here (`PROTO §14.10`).
+const fn means_something(node: &Node, from: &Node) -> bool {
+    node.address.is_usable() && (node.address.is_public() || !from.address.is_public())
 }

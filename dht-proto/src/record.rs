@@ -170,6 +170,7 @@ mod tests {
 
     #[test]
     fn a_signature_covers_salt_sequence_number_and_value() {
+        // PROTO §14.13
         let identity = Identity::from_seed([7; 32]);
         let peer = identity.peer_id();
         let signature = sign(&identity, 1, 2, b"abc").unwrap();

@@ -83,7 +83,7 @@ impl Dht {
             What::Found(target, kind) => {
                 let write_token = self.tokens.write(now, to, target);
                 write_found(&mut w, &token, write_token)
-                    .and_then(|()| self.write_record(&mut w, target, *kind, now))
+                    .and_then(|()| self.write_record(&mut w, target, *kind, to, now))
                     .and_then(|()| self.write_nodes(&mut w, target, to))
             }
         }
@@ -111,13 +111,15 @@ impl Dht {
         w: &mut Writer<'_>,
         key: &Id,
         kind: Option<Kind>,
+        to: &Node,
         now: Instant,
     ) -> Result<(), Full> {
         let seconds = self.seconds(now);
+        let providers = || self.store.providers(key, seconds).filter(|node| may_name(node, to));
         match kind {
-            Some(Kind::Providers) if self.store.providers(key, seconds).next().is_some() => {
+            Some(Kind::Providers) if providers().next().is_some() => {
                 w.u8(Kind::Providers as u8)?;
-                write_nodes(w, self.store.providers(key, seconds))
+                write_nodes(w, providers())
             }
             // One byte is for the number of nodes behind it.
             Some(kind @ (Kind::Value | Kind::Signed)) if w.remaining() > MAX_RECORD => {
@@ -131,11 +133,11 @@ impl Dht {
     fn write_nodes(&self, w: &mut Writer<'_>, target: &Id, to: &Node) -> Result<(), Full> {
         let nearest = self.table.nearest(target.place(), Some(to.address.family()));
         let nodes = nearest.iter().map(|&(_, at)| self.table.contact(at).node);
-        write_nodes(
-            w,
-            nodes
-                .filter(|node| node.key != to.key && (node.address.is_public() || !to.address.is_public()))
-                .take(K),
-        )
+        write_nodes(w, nodes.filter(|node| node.key != to.key && may_name(node, to)).take(K))
     }
+}
+
+/// Whether `node` means something where `to` is: private addresses are not spread (`PROTO §14.10`).
+const fn may_name(node: &Node, to: &Node) -> bool {
+    node.address.is_public() || !to.address.is_public()
 }

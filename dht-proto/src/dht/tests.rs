@@ -110,6 +110,7 @@ fn a_default_node_takes_64_kib_at_most() {
 
 #[test]
 fn only_the_asked_node_at_the_asked_address_answers_and_only_once() {
+    // PROTO §14.7
     let (mut asks, mut other, request) = asking();
     let answer = answer_to(&mut other, asks.me, &request);
     let moved = NodeRef { address: "9.2.1.1:6".parse().unwrap(), ..other.me };
@@ -131,6 +132,7 @@ fn only_the_asked_node_at_the_asked_address_answers_and_only_once() {
 
 #[test]
 fn who_only_asks_does_not_enter_the_table() {
+    // PROTO §14.8
     let (asks, mut other, request) = asking();
     answer_to(&mut other, asks.me, &request);
     assert_eq!(other.dht.contact_count(), 0);
@@ -243,6 +245,7 @@ fn a_node_that_cannot_be_sealed_to_is_given_up_at_once() {
 
 #[test]
 fn nothing_is_stored_with_the_token_of_another_node_key_or_time() {
+    // PROTO §14.12
     let (asks, mut other, first) = asking();
     let answer = answer_to(&mut other, asks.me, &first);
     let (_, Reply::Found { write_token, .. }) = read(&answer) else { panic!() };
@@ -353,6 +356,7 @@ fn a_lookup_without_contacts_ends_at_once_and_slots_are_limited() {
 
 #[test]
 fn a_public_node_does_not_make_others_send_to_private_addresses() {
+    // PROTO §14.10
     let (mut asks, other, request) = asking();
     let mut answer = forged(&request, &[0, 3]);
     for ip in [[127, 0, 0, 1], [192, 168, 1, 1], [9, 50, 1, 1]] {
@@ -363,6 +367,37 @@ fn a_public_node_does_not_make_others_send_to_private_addresses() {
     let (to, _) = asks.sends(NOW).unwrap();
     assert_eq!(to.address, "9.50.1.1:5".parse().unwrap());
     assert!(asks.sends(NOW).is_none());
+}
+
+#[test]
+fn private_nodes_and_providers_are_named_on_private_networks_alone() {
+    // PROTO §14.10
+    let mut node = Peer::new(1);
+    let key = Id::from_bytes([4; 32]);
+    let [lan, other_lan, public, outside] = [[192, 168, 1, 2], [192, 168, 1, 3], [9, 2, 1, 1], [9, 3, 1, 1]]
+        .map(|ip| NodeRef { key: [ip[3] + ip[1]; 32], address: SocketAddr::from((ip, 5)) });
+    for provider in [lan, public] {
+        let write_token = node.dht.tokens.write(NOW, &provider.into(), &key);
+        let ask = Ask::Store { write_token, expected: None, offer: Offer::Provider(key) };
+        answer_to(&mut node, provider, &request([0; 16], &ask, true));
+        node.dht.table.answered(provider.into(), [1; 16], 0);
+    }
+    let mut named = |to: NodeRef| {
+        while node.sends(NOW).is_some() {}
+        let ask = Ask::FindValue(key, Kind::Providers);
+        let answer = answer_to(&mut node, to, &request([0; 16], &ask, true));
+        let (_, Reply::Found { record: Held::Providers(providers), nodes, .. }) = read(&answer) else {
+            panic!("{answer:?}")
+        };
+        [providers, nodes].map(|list| {
+            let mut addresses: Vec<_> = list.iter().map(|node| node.address).collect();
+            addresses.sort();
+            addresses
+        })
+    };
+    let both = [public.address, lan.address].to_vec();
+    assert_eq!(named(other_lan), [both.clone(), both]);
+    assert_eq!(named(outside), [[public.address], [public.address]]);
 }
 
 #[test]

@@ -122,6 +122,7 @@ fn a_list_of_nodes_ends_where_the_datagram_does() {
 
 #[test]
 fn a_message_with_a_byte_without_meaning_is_malformed() {
+    // PROTO §14.4
     let good = request(&store(Record::Value(b"abc")));
     for (at, value, what) in
         [(0, 5, "an unknown kind"), (9, 2, "an unknown condition"), (10, 9, "an unknown record")]
