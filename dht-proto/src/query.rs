@@ -79,6 +79,8 @@ pub(crate) struct Query {
     pending: heapless::Vec<Pending, MAX_PENDING>,
     asked: u16,
     radius: u64,
+    /// See [`reach`](Self::reach).
+    reach: Option<u64>,
     /// What is stored, or was found.
     pub(crate) record: RecordBytes,
     /// Providers in `record`.
@@ -104,6 +106,7 @@ impl Query {
             pending: heapless::Vec::new(),
             asked: 0,
             radius: 0,
+            reach: None,
             record: RecordBytes::new(),
             providers: 0,
             expected: None,
@@ -121,6 +124,7 @@ impl Query {
         self.generation = self.generation.wrapping_add(1);
         self.started = now;
         self.radius = radius;
+        self.reach = None;
         self.list.clear();
         self.pending.clear();
         self.record.clear();
@@ -131,8 +135,7 @@ impl Query {
     /// Gives the paths their first nodes in turn.
     pub(crate) fn begin_with(&mut self, nodes: impl Iterator<Item = Node>) {
         for (at, node) in nodes.enumerate() {
-            let distance = node.id().place().distance(self.target.place());
-            self.list.learn(node, distance, (at % PATHS) as u8, 1);
+            self.list.hear(node, self.target.place(), (at % PATHS) as u8, 1);
         }
     }
 
@@ -241,10 +244,12 @@ impl Query {
             entry.state = State::Answered(write_token);
         }
         let depth = entry.depth.saturating_add(1);
-        for node in nodes.compact() {
+        // Where there were fewer nodes to begin with than paths, these share what they name among all paths.
+        let share = entry.depth == 1 && self.list.beginnings() < PATHS;
+        for (at, node) in nodes.compact().enumerate() {
             if node.key != *own && means_something(&node, &entry.node) {
-                let distance = node.id().place().distance(self.target.place());
-                self.list.learn(node, distance, path, depth);
+                let path = if share { (usize::from(path) + at) % PATHS } else { usize::from(path) };
+                self.list.hear(node, self.target.place(), path as u8, depth);
             }
         }
         self.take_record(&entry, record);
@@ -284,6 +289,7 @@ impl Query {
     /// Goes on to the next phase if there is nothing left to do in this one.
     pub(crate) fn settle(&mut self) {
         if self.phase == Phase::Searching && self.is_covered() {
+            self.reach = self.list.answered().nth(K - 1).map(|entry| entry.distance);
             if matches!(self.goal, Goal::Put(_)) {
                 self.phase = Phase::Storing;
                 self.list.choose(self.radius);
@@ -301,9 +307,9 @@ impl Query {
         matches!(self.phase, Phase::Searching | Phase::Storing)
     }
 
-    /// The distance of the last of [`K`] nodes around the target, if so many answered.
-    pub(crate) fn reach(&self) -> Option<u64> {
-        self.list.answered().nth(K - 1).map(|entry| entry.distance)
+    /// The distance of the last of [`K`] nodes around the target, if so many answered; once, when the search is over.
+    pub(crate) const fn reach(&mut self) -> Option<u64> {
+        self.reach.take()
     }
 
     fn is_covered(&self) -> bool {

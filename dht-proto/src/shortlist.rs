@@ -1,5 +1,6 @@
 //! The nodes that one lookup has heard of, nearest first.
 
+use crate::id::Place;
 use crate::node::{Node, has_room_for};
 use crate::table::K;
 use crate::token::{Token, WriteToken};
@@ -47,16 +48,30 @@ pub(crate) struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Shortlist {
     entries: heapless::Vec<Entry, CAPACITY>,
+    /// The beginning of each entry's key: most nodes of an answer were heard of before, and need not be hashed again.
+    keys: heapless::Vec<u32, CAPACITY>,
 }
 
 impl Shortlist {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        self.keys.clear();
+    }
+
+    /// [Learns](Self::learn) a node whose distance from `target` is not known yet.
+    pub(crate) fn hear(&mut self, node: Node, target: Place, path: u8, depth: u8) {
+        let beginning = beginning(&node);
+        let alike = self.keys.iter().enumerate().filter(|&(_, &key)| key == beginning);
+        let known = alike.map(|(at, _)| at).find(|&at| self.entries[at].node.key == node.key);
+        match known {
+            Some(at) => self.entries[at].paths |= 1 << path,
+            None => self.learn(node, node.id().place().distance(target), path, depth),
+        }
     }
 
     /// Takes `node` in if there is room for its prefix and it is nearer than the last; a path that knows it already
     /// knows it better.
-    pub(crate) fn learn(&mut self, node: Node, distance: u64, path: u8, depth: u8) {
+    fn learn(&mut self, node: Node, distance: u64, path: u8, depth: u8) {
         let index = self.entries.partition_point(|entry| entry.distance < distance);
         if let Some(known) = self.entries.get_mut(index).filter(|known| known.distance == distance) {
             known.paths |= 1 << path;
@@ -77,6 +92,7 @@ impl Shortlist {
         let index = index.min(self.entries.len());
         // There is room: one was dropped.
         let _ = self.entries.insert(index, entry);
+        let _ = self.keys.insert(index, beginning(&entry.node));
     }
 
     /// Whom `path` asks next: the nearest that it knows and nobody asked, as long as fewer than [`K`] nearer ones
@@ -133,14 +149,25 @@ impl Shortlist {
         self.entries.iter().filter(|entry| matches!(entry.state, State::Answered(_)))
     }
 
+    /// Nodes that the lookup began with.
+    pub(crate) fn beginnings(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.depth == 1).count()
+    }
+
     /// The last that nobody waits for goes.
     fn drop_last(&mut self) -> bool {
         let last = self.entries.iter().rposition(|entry| entry.state != State::Asked);
         last.is_some_and(|last| {
             self.entries.remove(last);
+            self.keys.remove(last);
             true
         })
     }
+}
+
+const fn beginning(node: &Node) -> u32 {
+    let [a, b, c, d, ..] = node.key;
+    u32::from_ne_bytes([a, b, c, d])
 }
 
 #[cfg(test)]
@@ -225,6 +252,30 @@ mod tests {
                 count += 1;
             }
             assert_eq!(count, expected);
+        }
+    }
+
+    #[test]
+    fn a_node_that_was_heard_of_is_known_by_its_whole_key() {
+        let mut list = Shortlist::default();
+        let alike = |last: u8| {
+            let mut key = [7; 32];
+            key[31] = last;
+            Node { key, ..node(last) }
+        };
+        let target = Place(0);
+        list.hear(alike(1), target, 0, 1);
+        list.hear(alike(2), target, 1, 2);
+        list.hear(alike(1), target, 2, 3);
+        let mut expected = [(alike(1), 0b101, 1), (alike(2), 0b010, 2)];
+        expected.sort_by_key(|(node, ..)| node.id().place().0);
+        let heard: Vec<_> = list.entries.iter().map(|entry| (entry.node, entry.paths, entry.depth)).collect();
+        assert_eq!(heard, expected);
+        assert!(list.entries.iter().all(|entry| entry.distance == entry.node.id().place().0));
+        for at in 0..200 {
+            list.hear(node(at), target, 0, 1);
+            let same = list.entries.iter().zip(&list.keys).all(|(entry, key)| beginning(&entry.node) == *key);
+            assert!(same && list.entries.len() == list.keys.len());
         }
     }
 }
