@@ -22,6 +22,9 @@ pub(crate) const LIFE: u32 = 2 * 3_600;
 /// Seconds after which a node stores its own records again.
 pub(crate) const REPUBLISH: u32 = 3_600;
 
+/// Seconds after which it tries again if nobody took a record.
+pub(crate) const REPEAT: u32 = 60;
+
 /// Providers of one key that are kept.
 pub(crate) const PROVIDERS: usize = 16;
 
@@ -65,6 +68,10 @@ pub(crate) struct Store {
     blocks: Blocks,
     /// Records and blocks of each prefix.
     cells: Box<[(u32, u32)]>,
+    /// Nothing expires before.
+    expiry: u32,
+    /// Nothing is due before.
+    publication: u32,
 }
 
 impl Store {
@@ -93,6 +100,8 @@ impl Store {
             used: 0,
             blocks: Blocks::new(bytes),
             cells: vec![(0, 0); CELLS].into(),
+            expiry: u32::MAX,
+            publication: u32::MAX,
         }
     }
 
@@ -133,7 +142,9 @@ impl Store {
             return (StoreResult::NotGenuine, 0);
         }
         if let Some(old) = old.filter(|&at| self.slots[at as usize].seq == seq) {
-            self.slots[old as usize].expires = now.saturating_add(LIFE);
+            let slot = &mut self.slots[old as usize];
+            // This node's own do not expire, whoever stores them here as well.
+            slot.expires = slot.expires.max(now.saturating_add(LIFE));
             return (StoreResult::Stored, seq);
         }
         let cell = from.map(|from| self.cell(from));
@@ -176,12 +187,23 @@ impl Store {
         StoreResult::Stored
     }
 
-    /// Marks a record that is kept as this node's own: it does not expire, and is [`due`](Store::due) every hour.
+    /// Marks a record that is kept as this node's own: it does not expire, and is [`due`](Store::due) soon unless others
+    /// [keep it](Store::published).
     pub(crate) fn publish(&mut self, key: &Id, kind: Kind, now: u32) {
         if let Some(at) = self.find(key, kind, now) {
             let slot = &mut self.slots[at as usize];
-            slot.again = Some(now.saturating_add(REPUBLISH));
+            slot.again = Some(now.saturating_add(REPEAT));
             slot.expires = u32::MAX;
+            self.publication = self.publication.min(now.saturating_add(REPEAT));
+        }
+    }
+
+    /// Takes note that other nodes keep a record; if it is this node's own it is due in an hour.
+    pub(crate) fn published(&mut self, key: &Id, kind: Kind, now: u32) {
+        if let Some(at) = self.find(key, kind, now)
+            && let Some(again) = &mut self.slots[at as usize].again
+        {
+            *again = now.saturating_add(REPUBLISH);
         }
     }
 
@@ -191,25 +213,40 @@ impl Store {
             let slot = &mut self.slots[at as usize];
             if slot.again.take().is_some() {
                 slot.expires = now.saturating_add(LIFE);
+                self.expiry = self.expiry.min(slot.expires);
             }
         }
     }
 
     /// Forgets what has expired.
     pub(crate) fn expire(&mut self, now: u32) {
+        if now < self.expiry {
+            return;
+        }
+        self.expiry = u32::MAX;
         for at in 0..self.slots.len() {
-            if self.slots[at].first != NONE && self.slots[at].expires <= now {
+            let Slot { first, expires, .. } = self.slots[at];
+            if first != NONE && expires <= now {
                 self.remove(at as u32);
+            } else if first != NONE {
+                self.expiry = self.expiry.min(expires);
             }
         }
     }
 
-    /// A record of this node that has to be stored again, and not before another hour.
+    /// A record of this node that has to be stored again; once more soon unless others [keep it](Store::published).
     pub(crate) fn due(&mut self, now: u32) -> Option<(Id, Kind)> {
-        let due = |slot: &&mut Slot| slot.first != NONE && slot.again.is_some_and(|again| again <= now);
-        let slot = self.slots.iter_mut().find(due)?;
-        slot.again = Some(now.saturating_add(REPUBLISH));
-        Some((slot.key, slot.kind))
+        if now < self.publication {
+            return None;
+        }
+        let due = |slot: &&mut Slot| slot.again.is_some_and(|again| again <= now);
+        let found = self.slots.iter_mut().find(due).map(|slot| {
+            slot.again = Some(now.saturating_add(REPEAT));
+            (slot.key, slot.kind)
+        });
+        let next = self.slots.iter().filter_map(|slot| slot.again).min();
+        self.publication = next.unwrap_or(u32::MAX);
+        found
     }
 
     /// Copies a record, as [`write_record`] writes it.
@@ -302,6 +339,7 @@ impl Store {
             expires: now.saturating_add(LIFE),
             again: None,
         };
+        self.expiry = self.expiry.min(now.saturating_add(LIFE));
         self.heads[head] = at;
         self.used += 1;
         self.count(cell, |(records, blocks)| (records + 1, blocks + Blocks::needed(bytes.len())));

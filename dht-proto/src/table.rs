@@ -187,14 +187,19 @@ impl Table {
         self.is_stale(oldest, now).then(|| self.contacts[oldest].node)
     }
 
-    /// The first bucket from `from` on that is less than half full though there are contacts in nearer ones.
+    /// The first bucket from `from` on that is less than half full though there are enough nodes for more: beyond the
+    /// [`K`] nearest, all of whom the search for the own place has found.
     pub(crate) fn sparse(&self, from: usize) -> Option<usize> {
-        let last = self.live.iter().filter_map(|live| live.iter().rposition(|&count| count > 0)).max()?;
-        (from..last).find(|&bucket| {
-            self.live
-                .iter()
-                .any(|live| live[bucket..].iter().any(|&count| count > 0) && live[bucket] < K as u8 / 2)
+        let count = |counts: &[u8]| counts.iter().map(|&count| usize::from(count)).sum::<usize>();
+        (from..BUCKETS).find(|&bucket| {
+            let is_sparse = |live: &[u8; BUCKETS]| count(&live[bucket..]) > K && live[bucket] < K as u8 / 2;
+            self.live.iter().any(is_sparse)
         })
+    }
+
+    /// How far the [`K`]th contact is from the own place.
+    pub(crate) fn reach(&self) -> Option<u64> {
+        self.nearest(self.own, None).get(K - 1).map(|&(distance, _)| distance)
     }
 
     /// Contacts, spares apart.

@@ -339,6 +339,100 @@ fn a_silent_bootstrap_node_ends_in_joined_by_nobody_and_is_asked_again() {
     assert!(now < end);
 }
 
+/// Lets `time` pass at a network, whose messages take none.
+fn pass(peers: &mut [Peer], from: Instant, time: Duration) -> Instant {
+    let end = from.saturating_add(time);
+    loop {
+        carry(peers, from);
+        let next = peers.iter().map(|peer| peer.dht.poll_timeout()).min().unwrap_or(end);
+        if next > end {
+            return end;
+        }
+        for peer in peers.iter_mut().filter(|peer| peer.dht.poll_timeout() <= next) {
+            peer.dht.handle_timeout(next);
+        }
+        carry(peers, next);
+    }
+}
+
+#[test]
+fn who_was_not_answered_asks_again_within_two_seconds_and_then_ever_more_rarely() {
+    let mut alone = Peer::new(1);
+    alone.dht.bootstrap(Peer::new(2).me, NOW);
+    let (mut now, mut asked) = (NOW, vec![]);
+    while now < NOW.saturating_add(Duration::from_mins(10)) {
+        while alone.sends(now).is_some() {
+            asked.push(now.saturating_since(NOW).as_millis());
+        }
+        now = alone.dht.poll_timeout();
+        alone.dht.handle_timeout(now);
+    }
+    let waits: Vec<_> = asked.windows(2).map(|times| times[1] - times[0] - 1_500).collect();
+    for (at, &wait) in waits.iter().enumerate() {
+        let longest = 2_000 << at.min(5);
+        assert!((longest / 2..longest).contains(&wait), "{at}: {waits:?}");
+    }
+    assert!(waits.len() > 10);
+}
+
+#[test]
+fn who_knows_one_node_asks_over_all_paths_what_it_names() {
+    let mut peers = network(30);
+    let mut joins = Peer::new(30);
+    joins.dht.bootstrap(peers[0].me, NOW);
+    let (to, request) = joins.sends(NOW).unwrap();
+    assert!(joins.sends(NOW).is_none());
+    let answer = answer_to(&mut peers[0], joins.me, &request);
+    joins.handle(to, &answer).unwrap();
+    let asked: Vec<_> = core::iter::from_fn(|| joins.sends(NOW)).map(|(to, _)| to).collect();
+    assert_eq!(asked.len(), 3);
+    // A path goes on with what it was told: the others wait for their own answers.
+    let at = peers.iter().position(|peer| peer.me == asked[1]).unwrap();
+    let mut again = vec![];
+    peers[at].handle(joins.me, &request).unwrap();
+    core::iter::from_fn(|| peers[at].sends(NOW)).for_each(|sent| again.push(sent));
+    assert_eq!(joins.handle(asked[1], &again[0].1), Err(DropReason::Unasked), "it has another transaction");
+    assert!(joins.sends(NOW).is_none());
+}
+
+#[test]
+fn records_are_stored_again_without_the_slots_of_the_caller() {
+    let mut peers = network(3);
+    let put = peers[0].dht.put(&Record::Value(b"hello"), None, NOW).unwrap();
+    carry(&mut peers, NOW);
+    assert!(matches!(peers[0].dht.poll_event(), Some(Event::Ended(id, _)) if id == put));
+    // A node that comes later has the record within the hour, though the caller's lookups have not been collected.
+    let mut late = Peer::new(3);
+    late.dht.bootstrap(peers[1].me, NOW);
+    peers.push(late);
+    carry(&mut peers, NOW);
+    for _ in 0..Limits::default().queries {
+        peers[0].dht.find(Id::from_bytes([5; 32]), NOW).unwrap();
+    }
+    let key = value_key(b"hello");
+    let mut now = pass(&mut peers, NOW, Duration::from_mins(59));
+    assert!(!peers[3].dht.holds(&key, Kind::Value, now));
+    now = pass(&mut peers, now, Duration::from_mins(2));
+    assert!(peers[3].dht.holds(&key, Kind::Value, now));
+    let events =
+        core::iter::from_fn(|| peers[0].dht.poll_event().map(|event| matches!(event, Event::Ended(..))));
+    let ended = events.filter(|&ended| ended).count();
+    assert_eq!(ended, usize::from(Limits::default().queries), "what the node does for itself is no news");
+}
+
+#[test]
+fn a_record_that_nobody_took_is_stored_within_two_minutes_once_somebody_is_there() {
+    let mut peers = vec![Peer::new(0)];
+    peers[0].dht.put(&Record::Value(b"hello"), None, NOW).unwrap();
+    assert!(matches!(peers[0].dht.poll_event(), Some(Event::Ended(_, Outcome::Stored { nodes: 0, .. }))));
+    let mut now = pass(&mut peers, NOW, Duration::from_mins(3));
+    let mut late = Peer::new(1);
+    late.dht.bootstrap(peers[0].me, now);
+    peers.push(late);
+    now = pass(&mut peers, now, Duration::from_mins(2));
+    assert!(peers[1].dht.holds(&value_key(b"hello"), Kind::Value, now));
+}
+
 #[test]
 fn a_lookup_without_contacts_ends_at_once_and_slots_are_limited() {
     let mut alone = Peer::new(1);

@@ -5,7 +5,7 @@ use core::time::Duration;
 use wraith_proto::Instant;
 
 use super::Dht;
-use crate::id::Id;
+use crate::id::{Id, Place};
 use crate::node::{Node, NodeRef};
 use crate::query::{Goal, Phase};
 use crate::table::K;
@@ -25,8 +25,14 @@ const TICK: Duration = Duration::from_secs(10);
 /// Time between two searches for more contacts.
 const REFRESH: Duration = Duration::from_mins(15);
 
-/// Time until a node that knows nobody tries again.
-const RETRY: Duration = Duration::from_mins(1);
+/// Milliseconds until a node that knows nobody tries again; twice as long each time, a minute at most.
+const RETRY: u32 = 2_000;
+
+/// How often that time doubles.
+const DOUBLINGS: u32 = 5;
+
+/// Random places that are looked up to find out how dense nodes lie, once there are more or fewer around this one.
+const SURVEYS: u8 = 2;
 
 /// What a node's own lookup is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +43,10 @@ enum Stage {
     Own,
     /// Nodes of this bucket.
     Bucket(usize),
+    /// Random places, so many after this one, so that the size of the network is known; then there is rest until then.
+    Survey(u8, Instant),
+    /// To store a record again; then there is rest until then.
+    Store(Instant),
 }
 
 /// The state of all that.
@@ -50,6 +60,12 @@ pub(super) struct Upkeep {
     /// Whether that was reported.
     is_member: bool,
     samples: heapless::Deque<u64, SAMPLES>,
+    /// The next sample takes the place of all.
+    is_outdated: bool,
+    /// The reach of the table when the last samples were taken.
+    reach: Option<u64>,
+    /// Searches for the own place in a row that nobody answered.
+    failures: u32,
 }
 
 impl Upkeep {
@@ -61,6 +77,9 @@ impl Upkeep {
             joined: None,
             is_member: false,
             samples: heapless::Deque::new(),
+            is_outdated: false,
+            reach: None,
+            failures: 0,
         }
     }
 
@@ -70,15 +89,20 @@ impl Upkeep {
 
     /// Takes note how far the k-th nearest node of some place is.
     pub(super) fn observe(&mut self, reach: u64) {
-        if self.samples.is_full() {
+        if core::mem::take(&mut self.is_outdated) {
+            self.samples.clear();
+        } else if self.samples.is_full() {
             self.samples.pop_front();
         }
         // There is room.
         let _ = self.samples.push_back(reach);
     }
 
-    pub(super) const fn next(&self) -> Instant {
-        self.tick
+    pub(super) fn next(&self) -> Instant {
+        match self.stage {
+            Stage::Rest(until) => self.tick.min(until),
+            _ => self.tick,
+        }
     }
 
     /// How far the k-th nearest node of any place is to be expected: who grinds ids near one key does not change it.
@@ -117,6 +141,9 @@ impl Dht {
     /// Does what is due, at most one of each kind.
     pub(super) fn keep_up(&mut self, now: Instant) {
         self.go_on(now);
+        if matches!(self.upkeep.stage, Stage::Rest(until) if until <= now) {
+            self.look_around(now);
+        }
         if now < self.upkeep.tick {
             return;
         }
@@ -126,24 +153,33 @@ impl Dht {
         if let Some(stale) = self.table.stalest(seconds) {
             self.ping(stale);
         }
-        if let Some(slot) = self.free_slot()
-            && let Some((key, kind)) = self.store.due(seconds)
-        {
-            self.start_in(slot, Goal::Put(kind), key, None, now);
-        }
-        if matches!(self.upkeep.stage, Stage::Rest(until) if until <= now) {
-            self.look_around(now);
+        if let Stage::Rest(until) = self.upkeep.stage {
+            self.spend_rest(until, now);
         }
     }
 
-    /// Takes the next step once the own lookup is done.
+    /// Takes note of what has ended, and the next step once the own lookup is done.
     pub(super) fn go_on(&mut self, now: Instant) {
+        let seconds = self.seconds(now);
+        for query in &mut self.queries {
+            if let Some(reach) = query.reach() {
+                self.upkeep.observe(reach);
+            }
+            if let (Phase::Done, Goal::Put(kind), 1..) = (query.phase, query.goal, query.stored) {
+                self.store.published(&query.target, kind, seconds);
+            }
+        }
         if self.queries[OWN_QUERY].phase != Phase::Done {
             return;
         }
         self.queries[OWN_QUERY].phase = Phase::Idle;
         let from = match self.upkeep.stage {
             Stage::Rest(_) => return,
+            Stage::Survey(0, until) | Stage::Store(until) => {
+                self.upkeep.stage = Stage::Rest(until);
+                return self.spend_rest(until, now);
+            }
+            Stage::Survey(more, until) => return self.survey(more - 1, until, now),
             Stage::Own => {
                 let contacts = self.table.len();
                 if !self.upkeep.is_member {
@@ -151,9 +187,14 @@ impl Dht {
                 }
                 self.upkeep.is_member = contacts > 0;
                 if contacts == 0 {
-                    self.upkeep.stage = Stage::Rest(now.saturating_add(RETRY));
+                    let wait = RETRY << self.upkeep.failures;
+                    self.upkeep.failures = (self.upkeep.failures + 1).min(DOUBLINGS);
+                    // Who was turned away together does not come back together.
+                    let wait = Duration::from_millis(u64::from(wait / 2 + self.random.below(wait / 2)));
+                    self.upkeep.stage = Stage::Rest(now.saturating_add(wait));
                     return;
                 }
+                self.upkeep.failures = 0;
                 0
             }
             Stage::Bucket(bucket) => bucket + 1,
@@ -161,14 +202,48 @@ impl Dht {
         if let Some(bucket) = self.table.sparse(from) {
             self.upkeep.stage = Stage::Bucket(bucket);
             let place = self.id.place().in_bucket(bucket, self.random.next_u64());
-            let mut target = [0; 32];
-            target[..8].copy_from_slice(&place.0.to_be_bytes());
-            self.start_in(OWN_QUERY, Goal::Nodes, Id::from_bytes(target), None, now);
+            self.search(place, now);
         } else {
+            self.upkeep.reach = self.table.reach();
             // Not all at once, though they were started at once.
             let jitter = Duration::from_millis(u64::from(self.random.below(60_000)));
             self.upkeep.stage = Stage::Rest(now.saturating_add(REFRESH + jitter));
         }
+    }
+
+    /// Looks whether there is anything to do before the next search for contacts: records of this node are stored again,
+    /// and the network is measured again once it has grown or shrunk to half.
+    fn spend_rest(&mut self, until: Instant, now: Instant) {
+        let seconds = self.seconds(now);
+        if let Some((key, kind)) = self.store.due(seconds) {
+            self.upkeep.stage = Stage::Store(until);
+            self.start_in(OWN_QUERY, Goal::Put(kind), key, None, now);
+            return;
+        }
+        // What is near is known from those who ask, but they may have chosen to be near: it tells when, and not how many.
+        let (before, reach) = (self.upkeep.reach, self.table.reach());
+        let has_changed = match (before, reach) {
+            (Some(before), Some(reach)) => reach < before / 2 || reach / 2 > before,
+            (before, reach) => before.is_some() != reach.is_some(),
+        };
+        if has_changed {
+            self.upkeep.reach = reach;
+            self.upkeep.is_outdated = true;
+            self.survey(SURVEYS - 1, until, now);
+        }
+    }
+
+    fn survey(&mut self, more: u8, until: Instant, now: Instant) {
+        self.upkeep.stage = Stage::Survey(more, until);
+        let place = Place(self.random.next_u64());
+        self.search(place, now);
+    }
+
+    /// Begins an own lookup of the nodes around `place`.
+    fn search(&mut self, place: Place, now: Instant) {
+        let mut target = [0; 32];
+        target[..8].copy_from_slice(&place.0.to_be_bytes());
+        self.start_in(OWN_QUERY, Goal::Nodes, Id::from_bytes(target), None, now);
     }
 
     /// Asks for the own place.

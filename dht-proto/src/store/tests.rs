@@ -113,15 +113,21 @@ fn a_record_expires_unless_it_is_stored_again() {
 }
 
 #[test]
-fn own_records_stay_and_are_due_every_hour() {
+fn own_records_stay_and_are_due_every_hour_and_every_minute_until_others_keep_them() {
     let mut store = store();
     let key = value_key(b"a");
     store.put(&key, &Record::Value(b"a"), None, None, 0);
     store.publish(&key, Kind::Value, 0);
-    assert_eq!(store.due(REPUBLISH - 1), None);
-    assert_eq!(store.due(REPUBLISH), Some((key, Kind::Value)));
-    assert_eq!(store.due(REPUBLISH), None);
-    assert_eq!(store.due(2 * REPUBLISH), Some((key, Kind::Value)));
+    for at in [1, 2] {
+        assert_eq!(store.due(at * REPEAT - 1), None);
+        assert_eq!(store.due(at * REPEAT), Some((key, Kind::Value)));
+        assert_eq!(store.due(at * REPEAT), None);
+    }
+    store.published(&key, Kind::Value, 200);
+    assert_eq!(store.due(200 + REPUBLISH - 1), None);
+    assert_eq!(store.due(200 + REPUBLISH), Some((key, Kind::Value)));
+    // That another node stores it here as well does not let it expire.
+    assert_eq!(put(&mut store, b"a", 1, 300), StoreResult::Stored);
     store.expire(2 * LIFE);
     assert_eq!(store.len(), 1);
     store.unpublish(&key, Kind::Value, 2 * LIFE);

@@ -141,12 +141,30 @@ fn the_families_have_tables_of_their_own() {
 fn sparse_buckets_are_those_less_than_half_full() {
     let mut table = Table::new(OWN, 512);
     assert_eq!(table.sparse(0), None);
-    for node in of_bucket(0).take(9).chain(of_bucket(1).take(10)).chain(of_bucket(3).take(1)) {
+    for node in of_bucket(0).take(9).chain(of_bucket(1).take(10)).chain(of_bucket(3).take(20)) {
         table.answered(node, [1; 16], 1);
     }
-    assert_eq!((table.sparse(0), table.sparse(1), table.sparse(3)), (Some(0), Some(2), None));
+    assert_eq!(
+        (table.sparse(0), table.sparse(1)),
+        (Some(0), None),
+        "the search for the own place found the nearest 20"
+    );
+    table.answered(of_bucket(4).next().unwrap(), [1; 16], 1);
+    assert_eq!((table.sparse(1), table.sparse(3)), (Some(2), None));
     table.answered(of_bucket(0).nth(9).unwrap(), [1; 16], 1);
     assert_eq!(table.sparse(0), Some(2));
+}
+
+#[test]
+fn the_reach_is_where_the_twentieth_contact_is() {
+    let mut table = Table::new(OWN, 512);
+    let mut places: Vec<u64> = (0..30).map(|at| node(at).id().place().0).collect();
+    for at in 0..30 {
+        assert_eq!(table.reach().is_some(), at >= 20);
+        table.answered(node(at), [1; 16], 1);
+    }
+    places.sort_unstable();
+    assert_eq!(table.reach(), Some(places[19]));
 }
 
 /// One call, for the comparison with a model.
