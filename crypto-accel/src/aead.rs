@@ -1,9 +1,8 @@
-//! Packet and header keys.
+//! Packet keys.
 
-use aws_lc_rs::aead::quic::{self, HeaderProtectionKey};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use chacha20::{R20, hchacha};
-use wraith_proto::crypto::{BadTag, HeaderKey, KeyMaterial, PacketKey, TAG_LEN};
+use wraith_proto::crypto::{BadTag, KeyMaterial, PacketKey, Suite, TAG_LEN};
 use zeroize::Zeroizing;
 
 /// Most bytes of frames behind a payload that is sealed from where it lies; they are copied.
@@ -20,14 +19,24 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn aes_256_gcm(material: &KeyMaterial) -> Self {
+    /// # Panics
+    /// If the provider does not offer `suite`.
+    pub(crate) fn new(suite: Suite, material: &KeyMaterial) -> Self {
+        match suite {
+            Suite::XChaCha20Poly1305 => Self::xchacha20_poly1305(material),
+            Suite::Aes256Gcm => Self::aes_256_gcm(material),
+            other => panic!("{other:?} was not offered"),
+        }
+    }
+
+    fn aes_256_gcm(material: &KeyMaterial) -> Self {
         let mut iv = Zeroizing::new([0; 12]);
         iv.copy_from_slice(&material.prefix[..12]);
         Self { cipher: cipher(&AES_256_GCM, &material.key), iv, number: u64::to_be_bytes, least_borrowed: 0 }
     }
 
     /// ChaCha20-Poly1305 under the key that `HChaCha20` makes of the fixed 16 bytes of the nonce.
-    pub(crate) fn xchacha20_poly1305(material: &KeyMaterial) -> Self {
+    fn xchacha20_poly1305(material: &KeyMaterial) -> Self {
         let subkey = hchacha::<R20>((&material.key).into(), (&material.prefix).into());
         Self::chacha20_poly1305(&Zeroizing::new(subkey.into()))
     }
@@ -84,20 +93,12 @@ impl PacketKey for Key {
             self.cipher.open_in_place_separate_tag(self.nonce(packet_number), Aad::from(header), &*tag, text);
         opened.map(|text| text.len()).map_err(|_| BadTag)
     }
-}
 
-/// `AES-256-ECB` header protection (RFC 9001 §5.4.3).
-pub(crate) struct AesHeaderKey(HeaderProtectionKey);
-
-impl AesHeaderKey {
-    pub(crate) fn new(key: &[u8; 32]) -> Self {
-        Self(HeaderProtectionKey::new(&quic::AES_256, key).expect("the key has 32 bytes"))
-    }
-}
-
-impl HeaderKey for AesHeaderKey {
-    fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
-        self.0.new_mask(sample).expect("the sample has 16 bytes")
+    /// AWS-LC has no context that takes another key: this one's 608 bytes of the C heap go back for as many that are asked for
+    /// just before.
+    fn rekey(&mut self, suite: Suite, material: &KeyMaterial) -> bool {
+        *self = Self::new(suite, material);
+        true
     }
 }
 

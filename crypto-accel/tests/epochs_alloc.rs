@@ -13,7 +13,7 @@ use wraith_sim::{Host, LinkConfig, Pair, PairConfig};
 static ALLOCATOR: Counting = Counting::new();
 
 /// Blocks of the Rust heap that an epoch makes, both ends together: four more than with pure Rust.
-const PER_EPOCH: u64 = 12;
+const PER_EPOCH: u64 = 10;
 
 /// Sends a datagram as often as the session takes one.
 struct Chatter {

@@ -69,6 +69,11 @@ impl PacketKey for ChecksumKey {
         let (plaintext, tag) = packet.split_at(len);
         if tag == self.tag(packet_number, header, plaintext) { Ok(len) } else { Err(BadTag) }
     }
+
+    fn rekey(&mut self, _: Suite, material: &KeyMaterial) -> bool {
+        self.key = fold(material);
+        true
+    }
 }
 
 struct AnyKey;
@@ -82,6 +87,10 @@ impl PacketKey for AnyKey {
     fn open_in_place(&self, _: u64, _: &[u8], packet: &mut [u8]) -> Result<usize, BadTag> {
         packet.len().checked_sub(TAG_LEN).ok_or(BadTag)
     }
+
+    fn rekey(&mut self, _: Suite, _: &KeyMaterial) -> bool {
+        true
+    }
 }
 
 struct NoMask;
@@ -89,6 +98,10 @@ struct NoMask;
 impl HeaderKey for NoMask {
     fn mask(&self, _: &[u8; 16]) -> [u8; 5] {
         [0; 5]
+    }
+
+    fn rekey(&mut self, _: Suite, _: &[u8; 32]) -> bool {
+        true
     }
 }
 
@@ -135,6 +148,16 @@ mod tests {
             assert_eq!(key.open_in_place(7, b"header", &mut packet), Ok(20));
             assert_eq!(key.open_in_place(7, b"header", &mut packet[..15]), Err(BadTag));
             assert_eq!(provider.header_key(SUITE, &[1; 32]).mask(&[9; 16]), [0; 5]);
+        }
+    }
+
+    #[test]
+    fn a_key_becomes_another_in_place() {
+        for provider in [Transparent::CHECKED, Transparent::ACCEPT_ANY] {
+            let mut key = provider.key(SUITE, &material(1));
+            assert!(key.rekey(SUITE, &material(2)));
+            assert_eq!(sealed(&*key), sealed(&*provider.key(SUITE, &material(2))));
+            assert!(provider.header_key(SUITE, &[1; 32]).rekey(SUITE, &[2; 32]));
         }
     }
 

@@ -481,6 +481,7 @@ fn the_smallest_pools_and_mixed_extremes_do_no_harm() {
         sent_packets: 1,
         holes: 1,
         datagrams: 1,
+        expanded_keys: 1,
     };
     for round in 0..200 {
         let mut rng = Rng::new(round);

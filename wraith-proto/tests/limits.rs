@@ -39,7 +39,7 @@ fn a_shard_must_be_below_the_count() {
 
 #[test]
 fn no_limit_may_be_zero_or_huge() {
-    let fields: [fn(&mut Limits) -> &mut u32; 7] = [
+    let fields: [fn(&mut Limits) -> &mut u32; 8] = [
         |limits| &mut limits.sessions,
         |limits| &mut limits.handshakes,
         |limits| &mut limits.handshake_rate,
@@ -47,6 +47,7 @@ fn no_limit_may_be_zero_or_huge() {
         |limits| &mut limits.sent_packets,
         |limits| &mut limits.holes,
         |limits| &mut limits.datagrams,
+        |limits| &mut limits.expanded_keys,
     ];
     for field in fields {
         let limited = |value| {

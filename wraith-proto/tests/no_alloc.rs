@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use wraith_proto::crypto::{CryptoProvider, KeyMaterial, RustCrypto, Suite};
 use wraith_proto::{
     DatagramError, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId, Via, WriteError,
 };
@@ -362,20 +363,23 @@ fn a_tracer_that_counts_is_told_of_every_packet_and_nothing_allocates() {
 const MAX_ALLOCATIONS: u64 = 72;
 /// Bytes that they ask for; not all are held at the same time.
 const MAX_BYTES: u64 = 12_288;
-/// Blocks that a session keeps: two packet keys, two header keys and the key schedule at each end.
-const KEPT: u64 = 10;
+/// Blocks that a session keeps: the key schedule and the key to open packets with at each end.
+const KEPT: u64 = 4;
+/// Blocks of a session's expanded keys, which its endpoints keep for others: two packet keys and two header keys at each.
+const EXPANDED: u64 = 8;
 
 #[test]
 fn a_handshake_allocates_a_bounded_amount_and_gives_it_back() {
     let mut pair = Pair::with_hosts(PairConfig::new(3).with_link(link()), Quiet, Quiet);
-    for _ in 0..20 {
+    for round in 0..20 {
         let (left, begun) = measure(|| {
             let (left, _) = pair.connect();
             pair.run_for(Duration::from_secs(1));
             left
         });
         assert!(begun.allocations <= MAX_ALLOCATIONS && begun.bytes <= MAX_BYTES, "{begun:?}");
-        assert_eq!(begun.allocations - begun.deallocations, KEPT);
+        let expanded = if round == 0 { EXPANDED } else { 0 };
+        assert_eq!(begun.allocations - begun.deallocations, KEPT + expanded);
 
         let ((), ended) = measure(|| {
             let now = pair.now();
@@ -387,8 +391,8 @@ fn a_handshake_allocates_a_bounded_amount_and_gives_it_back() {
     }
 }
 
-/// Blocks that an epoch makes, both ends together: a key to seal, one to open, the exchange and its secret at each.
-const PER_EPOCH: u64 = 8;
+/// Blocks that an epoch makes, both ends together: a key to open packets with, the exchange and its secret at each.
+const PER_EPOCH: u64 = 6;
 
 /// `PROTO §5.13`
 #[test]
@@ -419,6 +423,88 @@ fn an_epoch_allocates_its_keys_and_gives_the_former_ones_back() {
     assert_eq!(after, before + 10);
     assert_eq!((counts.allocations, counts.deallocations), (10 * PER_EPOCH, 10 * PER_EPOCH));
     assert!(counts.bytes <= 10 * PER_EPOCH * 512, "{counts:?}");
+}
+
+/// Sends datagrams on many sessions in turn.
+struct Turns {
+    sessions: Vec<SessionHandle>,
+    data: Bytes,
+    turn: usize,
+    received: u64,
+}
+
+impl Turns {
+    const SESSIONS: usize = 6;
+
+    fn new() -> Self {
+        Self { sessions: Vec::with_capacity(Self::SESSIONS), data: shared_bytes(100), turn: 0, received: 0 }
+    }
+}
+
+impl Host for Turns {
+    fn on_payload(&mut self, _: Instant, payload: Payload<'_>) {
+        if let Payload::Datagram { data, .. } = payload {
+            assert_eq!(data, &self.data[..]);
+            self.received += 1;
+        }
+    }
+
+    fn on_event(&mut self, _: Instant, _: &mut Endpoint, session: SessionHandle, event: Event) {
+        if event == Event::Connected {
+            self.sessions.push(session);
+        }
+    }
+
+    fn on_turn(&mut self, _: Instant, endpoint: &mut Endpoint) {
+        if self.sessions.len() == Self::SESSIONS {
+            self.turn += 1;
+            let session = self.sessions[self.turn % Self::SESSIONS];
+            let _ = endpoint.session(session).unwrap().send_datagram(self.data.clone());
+        }
+    }
+}
+
+impl Source for Turns {
+    fn fill(&mut self, _: SessionHandle, _: StreamId, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
+
+#[test]
+fn sessions_in_turn_whose_keys_make_room_for_each_other_allocate_nothing() {
+    for suite in [&[Suite::XChaCha20Poly1305], &[Suite::Aes256Gcm]] {
+        let config = PairConfig::new(7).with_link(link()).with_both(|config| {
+            config.limits.expanded_keys = 2;
+            config.transport = config.transport.with_suites(suite);
+        });
+        let mut pair = Pair::with_hosts(config, Turns::new(), Turns::new());
+        for _ in 0..Turns::SESSIONS {
+            pair.connect();
+        }
+        pair.run_for(Duration::from_secs(2));
+        let missed = |pair: &Pair<Turns, Turns>| pair.right.endpoint.stats().keys_missed;
+        let (before, goal) = (missed(&pair), pair.right.host.received + PACKETS / 4);
+        let (done, counts) = measure(|| pair.run_until(|pair| pair.right.host.received >= goal, LIMIT));
+        assert!(done, "{} datagrams", pair.right.host.received);
+        assert_eq!(counts, Counts::default());
+        let missed = missed(&pair) - before;
+        assert!(missed > PACKETS / 8, "keys were expanded for {missed} packets");
+    }
+}
+
+#[test]
+fn keys_of_either_suite_take_the_place_of_keys_of_the_other_without_memory() {
+    const SUITES: [Suite; 2] = [Suite::XChaCha20Poly1305, Suite::Aes256Gcm];
+    let material = KeyMaterial { key: [3; 32], prefix: [4; 16] };
+    let mut key = RustCrypto.key(SUITES[0], &material);
+    let mut header_key = RustCrypto.header_key(SUITES[0], &[5; 32]);
+    let ((), counts) = measure(|| {
+        for round in 0..100 {
+            assert!(key.rekey(SUITES[round % 2], &material));
+            assert!(header_key.rekey(SUITES[round % 3 % 2], &[6; 32]));
+        }
+    });
+    assert_eq!(counts, Counts::default());
 }
 
 #[test]

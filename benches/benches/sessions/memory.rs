@@ -27,6 +27,8 @@ pub(crate) fn print(counts: &[u32]) {
     }
     println!("| 8 records of packets of its own | – | {} |", each(parts.records, half.records));
     println!("| 4 streams | – | {} |", each(parts.streams, half.streams));
+    let expanded = parts.expanded_keys / Crowd::limits(20_000).expanded_keys as usize;
+    println!("| expanded keys, while it is one of those with traffic | – | {expanded} |");
     println!("| whole | {all} | {} |", each(parts.total(), half.total()));
     println!(
         "\n| sessions, idle | suite | priced, MB | taken, MB | taken for each, bytes |\n|---|---|---|---|---|"

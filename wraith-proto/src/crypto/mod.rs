@@ -117,7 +117,8 @@ pub trait CryptoProvider: Send + Sync + fmt::Debug {
     /// The suites on offer, best first. XChaCha20-Poly1305 has to be among them.
     fn suites(&self) -> &[Suite];
 
-    /// Expands a packet key. Called at the handshake and for each epoch; may allocate.
+    /// Expands a packet key, which may allocate. Called at the handshake; afterwards only if
+    /// [`rekey`](PacketKey::rekey) refuses.
     ///
     /// # Panics
     /// If `suite` is not one of [`suites`](Self::suites).
@@ -197,10 +198,24 @@ pub trait PacketKey: Send + Sync {
     /// [`BadTag`] if anything was altered or `packet` is shorter than a tag; what `packet` holds then is
     /// undefined.
     fn open_in_place(&self, packet_number: u64, header: &[u8], packet: &mut [u8]) -> Result<usize, BadTag>;
+
+    /// Becomes what [`CryptoProvider::key`] makes of `suite` and `material`, where it lies and without more memory; what it
+    /// was is wiped. Returns whether it can: if not, nothing has changed, and the caller lets the provider make another.
+    ///
+    /// Called for each epoch, and for a packet of a session whose expanded keys have made room for those of others
+    /// (`Limits::expanded_keys`): a provider that refuses allocates for such packets.
+    fn rekey(&mut self, _suite: Suite, _material: &KeyMaterial) -> bool {
+        false
+    }
 }
 
-/// An expanded header protection key: one direction of one session.
+/// An expanded header protection key: one direction of one session. Wipes its secrets on drop.
 pub trait HeaderKey: Send + Sync {
+    /// Becomes what [`CryptoProvider::header_key`] makes of `suite` and `key`, as [`PacketKey::rekey`] does.
+    fn rekey(&mut self, _suite: Suite, _key: &[u8; 32]) -> bool {
+        false
+    }
+
     /// The mask for the first byte and the packet number (RFC 9001 §5.4.1).
     fn mask(&self, sample: &[u8; 16]) -> [u8; 5];
 }
@@ -215,17 +230,11 @@ impl CryptoProvider for RustCrypto {
     }
 
     fn key(&self, suite: Suite, material: &KeyMaterial) -> Box<dyn PacketKey> {
-        match suite {
-            Suite::XChaCha20Poly1305 => Box::new(aead::ChaChaKey::extended(material)),
-            Suite::Aes256Gcm => Box::new(aead::AesGcmKey::new(material)),
-        }
+        Box::new(aead::SuiteKey::new(suite, material))
     }
 
     fn header_key(&self, suite: Suite, key: &[u8; 32]) -> Box<dyn HeaderKey> {
-        match suite {
-            Suite::XChaCha20Poly1305 => Box::new(aead::ChaChaHeaderKey::new(key)),
-            Suite::Aes256Gcm => Box::new(aead::AesHeaderKey::new(key)),
-        }
+        Box::new(aead::SuiteHeaderKey::new(suite, key))
     }
 
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {
@@ -240,6 +249,12 @@ impl CryptoProvider for RustCrypto {
         MontgomeryPoint::mul_base_clamped(*secret).to_bytes()
     }
 }
+
+/// Bytes of the heap that an expanded packet key and header key of [`RustCrypto`] take, whatever their suite.
+pub(crate) const EXPANDED_MEMORY: usize = size_of::<aead::SuiteKey>() + size_of::<aead::SuiteHeaderKey>();
+
+/// Bytes of the heap that a secret of X25519 of [`RustCrypto`] takes.
+pub(crate) const SECRET_MEMORY: usize = size_of::<DalekKey>();
 
 struct DalekKey {
     secret: Zeroizing<[u8; 32]>,

@@ -136,14 +136,13 @@ impl Endpoint {
         }
         let expected = session.window.expected();
         let keys = session.keys.as_mut().ok_or(DropReason::UnknownSession)?;
-        let mask = keys.open_header.mask(sample);
-        apply_mask(packet, mask);
+        let place = self.expanded.opening(index, keys, &mut self.stats);
+        apply_mask(packet, self.expanded.mask(place, sample));
         let header = PacketHeader::parse(packet).map_err(|_| DropReason::Malformed)?;
         let (phase, reserved_fit) = unprotected(packet[0]);
         let number = expand_number(expected, header.number);
         let (aad, body) = packet.split_at_mut(PACKET_HEADER_LEN);
-        let len = keys.opening(phase).and_then(|key| key.open_in_place(number, aad, body).ok());
-        let Some(len) = len else {
+        let Ok(len) = self.expanded.open(place, keys, phase, number, aad, body) else {
             keys.failures += 1;
             if keys.failures >= keys.suite.failure_limit() {
                 self.end(index, End::exhausted());

@@ -110,7 +110,8 @@ impl Endpoint {
         streams.bi.allowed = streams.offer;
         streams.uni.allowed = streams.offer;
         let Established { root, suite, .. } = established;
-        session.keys = Some(Keys::new(self.config.crypto, suite, session.role, root, now));
+        let keys = session.keys.insert(Keys::new(suite, session.role, root, now));
+        self.expanded.admit(index, keys);
         self.stats.handshakes_completed += 1;
         self.trace_established(index);
         self.issue_ids(index);
@@ -274,6 +275,9 @@ impl Endpoint {
         self.event_links.remove(&mut self.news, index);
         self.wheel.cancel(index);
         let Some(session) = self.sessions.remove(index) else { return };
+        if let Some(keys) = &session.keys {
+            self.expanded.release(index, keys);
+        }
         for id in session.cids.locals() {
             self.routes.remove(id.as_u64());
         }

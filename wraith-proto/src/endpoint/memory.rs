@@ -7,25 +7,24 @@ use super::redial::Redials;
 use super::{Endpoint, IDS_PER_SESSION};
 use crate::config::Limits;
 use crate::recovery::SentPool;
-use crate::session::SessionState;
+use crate::session::{KeyPool, Keys, SessionState};
 use crate::stream::{DatagramPool, StreamPool};
 use crate::util::{KeyTable, Links, Slab, Wheel};
 
-/// Bytes of a session's boxed keys and key schedule in the middle of an exchange, with the default provider and
-/// AES-256-GCM, whose keys are the larger ones.
-const KEYS: usize = 1900;
-
 /// The parts of [`Limits::memory`], in bytes.
 ///
-/// All but `keys`, the heap of `handshakes` and what is queued is taken when the endpoint is made.
+/// All but `keys` and `expanded_keys`, the heap of `handshakes` and what is queued is taken when the endpoint is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Memory {
     /// State of the sessions: path, replay window, acknowledgements, recovery, congestion control.
     pub sessions: usize,
-    /// Their keys, which live on the heap from the handshake on, at the size of the largest suite in the middle of an
-    /// exchange.
+    /// Their keys and the secrets that these are derived from, which live on the heap from the handshake on, in the middle of
+    /// an exchange.
     pub keys: usize,
+    /// Expanded keys of those that have traffic, from their handshakes on, at the size of AES-256-GCM's with the default
+    /// provider. Those of others may be larger, and may lie on another heap.
+    pub expanded_keys: usize,
     /// Where sessions are found: by connection id, by peer, by deadline, by what they have to say.
     pub tables: usize,
     /// Records of packets on their way.
@@ -47,7 +46,8 @@ impl Memory {
         let sessions = limits.sessions as usize;
         Self {
             sessions: Slab::<SessionState>::memory(sessions),
-            keys: sessions * KEYS,
+            keys: sessions * Keys::memory(),
+            expanded_keys: KeyPool::memory(limits),
             tables: KeyTable::memory(routes(limits) as usize)
                 + KeyTable::memory(sessions)
                 + Wheel::memory(timers(limits) as usize)
@@ -65,6 +65,7 @@ impl Memory {
     pub const fn total(&self) -> usize {
         self.sessions
             + self.keys
+            + self.expanded_keys
             + self.tables
             + self.records
             + self.streams

@@ -31,7 +31,7 @@ use crate::crypto::{Rng, StaticKey};
 use crate::error::{ConfigError, DropReason};
 use crate::event::Event;
 use crate::recovery::SentPool;
-use crate::session::{Session, SessionHandle, SessionState};
+use crate::session::{KeyPool, Session, SessionHandle, SessionState};
 use crate::stats::Stats;
 use crate::stream::{DatagramPool, StreamPool};
 use crate::time::Instant;
@@ -178,6 +178,7 @@ pub struct Endpoint {
     instance: [u8; 16],
     static_key: StaticKey,
     sessions: Slab<SessionState>,
+    expanded: KeyPool,
     routes: KeyTable,
     peers: KeyTable,
     peers_key: [u8; 16],
@@ -221,6 +222,7 @@ impl Endpoint {
             instance: rng.array(),
             static_key,
             sessions: Slab::new(sessions),
+            expanded: KeyPool::new(&limits, config.crypto),
             routes: KeyTable::new(routes(&limits), &rng.array()),
             peers: KeyTable::new(sessions, &rng.array()),
             peers_key: rng.array(),

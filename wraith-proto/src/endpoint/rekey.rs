@@ -64,7 +64,7 @@ impl Endpoint {
         let session = &mut self.sessions[index];
         let number = session.recovery.packet_number();
         if let Some(keys) = &mut session.keys
-            && keys.advance(self.config.crypto, number, self.now)
+            && keys.advance(number, self.now)
         {
             self.stats.epochs_begun += 1;
             self.trace_epoch(index, number);

@@ -1,13 +1,12 @@
-//! The packet keys of a session, and how one epoch follows another (`PROTO §5.13` to `§5.18`).
+//! The keys of a session as they are derived, and how one epoch follows another (`PROTO §5.13` to `§5.18`).
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
 use zeroize::Zeroizing;
 
-use crate::crypto::{
-    CryptoProvider, Direction, HeaderKey, KeyMaterial, PacketKey, Role, Root, Suite, X25519Key,
-};
+use super::expanded::Places;
+use crate::crypto::{CryptoProvider, Direction, KeyMaterial, Role, Root, SECRET_MEMORY, Suite, X25519Key};
 use crate::time::Instant;
 use crate::wire::varint;
 
@@ -20,15 +19,15 @@ const OVERLAP: u32 = 3;
 /// Packets left for CLOSE when a key is spent: it is repeated at most once for each doubling of late packets.
 const CLOSE_RESERVE: u64 = 64;
 
-/// The keys of both directions.
+/// The keys of both directions. What packets are sealed and opened with is expanded from them, in places of
+/// [`KeyPool`](super::KeyPool).
 pub(crate) struct Keys {
     pub(crate) suite: Suite,
     role: Role,
-    seal: Box<dyn PacketKey>,
-    /// The newest epoch and at most two before it, each at its number modulo three.
-    open: [Option<Box<dyn PacketKey>>; OVERLAP as usize],
-    pub(crate) seal_header: Box<dyn HeaderKey>,
-    pub(crate) open_header: Box<dyn HeaderKey>,
+    /// The newest epoch and at most two before it, each at its number modulo three; boxed like the schedule.
+    open: [Option<Box<KeyMaterial>>; OVERLAP as usize],
+    /// Where they are expanded, if they still are.
+    pub(super) places: Places,
     /// Packets that failed to open (`PROTO §5.12`).
     pub(crate) failures: u64,
     /// The epoch that is sent in: the newest, or the one before.
@@ -49,6 +48,10 @@ struct Schedule {
     /// The root of the newest epoch.
     root: Root,
     exporter: Zeroizing<[u8; 32]>,
+    /// Of `epoch`.
+    seal: KeyMaterial,
+    seal_header: Zeroizing<[u8; 32]>,
+    open_header: Zeroizing<[u8; 32]>,
     exchange: Option<Box<Exchange>>,
 }
 
@@ -75,29 +78,39 @@ pub(crate) struct Lifetime {
 pub(crate) struct BadShare;
 
 impl Keys {
-    pub(crate) fn new(
-        crypto: &dyn CryptoProvider,
-        suite: Suite,
-        role: Role,
-        root: Root,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(suite: Suite, role: Role, root: Root, now: Instant) -> Self {
         let (out, inward) = directions(role);
+        let open = root.packet(0, inward, suite);
+        let schedule = Schedule {
+            exporter: root.exporter(suite),
+            seal: root.packet(0, out, suite),
+            seal_header: root.header(out, suite),
+            open_header: root.header(inward, suite),
+            root,
+            exchange: None,
+        };
         Self {
             suite,
             role,
-            seal: crypto.key(suite, &root.packet(0, out, suite)),
-            open: [Some(crypto.key(suite, &root.packet(0, inward, suite))), None, None],
-            seal_header: crypto.header_key(suite, &root.header(out, suite)),
-            open_header: crypto.header_key(suite, &root.header(inward, suite)),
+            open: [Some(Box::new(open)), None, None],
+            places: Places::NONE,
             failures: 0,
             epoch: 0,
             newest: 0,
             arrived: 0,
             first: 0,
             began: now,
-            schedule: Box::new(Schedule { exporter: root.exporter(suite), root, exchange: None }),
+            schedule: Box::new(schedule),
         }
+    }
+
+    /// Bytes of the heap that a session's keys take at most: in the middle of an exchange, with a secret of the default
+    /// provider.
+    pub(crate) const fn memory() -> usize {
+        size_of::<Schedule>()
+            + OVERLAP as usize * size_of::<KeyMaterial>()
+            + size_of::<Exchange>()
+            + SECRET_MEMORY
     }
 
     /// Begins the exchange for the next epoch with a fresh `secret` (`PROTO §5.14`).
@@ -132,7 +145,7 @@ impl Keys {
         if exchange.is_none() {
             self.begin(crypto, &secret());
         }
-        self.derive(crypto, epoch, share)?;
+        self.derive(epoch, share)?;
         Ok(true)
     }
 
@@ -158,7 +171,7 @@ impl Keys {
 
     /// Sends in the newest epoch from packet `number` on, if the peer is known to have its keys (`PROTO §5.16`);
     /// returns whether that is new.
-    pub(crate) fn advance(&mut self, crypto: &dyn CryptoProvider, number: u64, now: Instant) -> bool {
+    pub(crate) fn advance(&mut self, number: u64, now: Instant) -> bool {
         let exchange = self.schedule.exchange.as_deref();
         let known = self.arrived == self.newest || exchange.is_some_and(|exchange| exchange.acked);
         if self.epoch == self.newest || !known {
@@ -166,7 +179,7 @@ impl Keys {
         }
         self.epoch = self.newest;
         let (out, _) = directions(self.role);
-        self.seal = crypto.key(self.suite, &self.schedule.root.packet(self.newest, out, self.suite));
+        self.schedule.seal = self.schedule.root.packet(self.newest, out, self.suite);
         self.first = number;
         self.began = now;
         true
@@ -215,11 +228,19 @@ impl Keys {
         self.epoch
     }
 
-    pub(crate) fn sealing(&self) -> &dyn PacketKey {
-        &*self.seal
+    /// The key of [`epoch`](Self::epoch), which is sent with.
+    #[inline]
+    pub(super) fn sealing(&self) -> &KeyMaterial {
+        &self.schedule.seal
+    }
+
+    /// The header protection key of what is sent, or of what is received.
+    pub(super) fn header(&self, outward: bool) -> &[u8; 32] {
+        if outward { &self.schedule.seal_header } else { &self.schedule.open_header }
     }
 
     /// The latest epoch of this phase, if there was one.
+    #[inline]
     pub(crate) fn epoch_of(&self, phase: u8) -> Option<u32> {
         self.newest.checked_sub(self.newest.wrapping_sub(u32::from(phase)) % PHASES)
     }
@@ -230,13 +251,20 @@ impl Keys {
         (self.newest, &self.schedule.root)
     }
 
-    /// The key for packets of this phase, if it is there.
-    pub(crate) fn opening(&self, phase: u8) -> Option<&dyn PacketKey> {
+    /// The key for packets of this phase and its epoch, if it is there.
+    #[inline]
+    pub(super) fn opening(&self, phase: u8) -> Option<(u32, &KeyMaterial)> {
         let epoch = self.epoch_of(phase)?;
         if self.newest - epoch >= OVERLAP {
             return None;
         }
-        self.open[Self::slot(epoch)].as_deref()
+        Some((epoch, self.open[Self::slot(epoch)].as_deref()?))
+    }
+
+    /// The key of the newest epoch in which a packet arrived, and that epoch: the one that the next is probably in.
+    pub(super) fn arriving(&self) -> (u32, &KeyMaterial) {
+        let key = self.open[Self::slot(self.arrived)].as_deref();
+        (self.arrived, key.expect("only keys of epochs before are forgotten"))
     }
 
     /// A secret that both ends share and nobody else knows, for the application (`PROTO §3.9`).
@@ -245,7 +273,7 @@ impl Keys {
     }
 
     /// Makes the keys of the next epoch; the secrets behind the former ones are wiped.
-    fn derive(&mut self, crypto: &dyn CryptoProvider, epoch: u32, theirs: &[u8; 32]) -> Result<(), BadShare> {
+    fn derive(&mut self, epoch: u32, theirs: &[u8; 32]) -> Result<(), BadShare> {
         let schedule = &mut *self.schedule;
         let exchange = schedule.exchange.as_deref_mut().ok_or(BadShare)?;
         let secret = exchange.secret.take().ok_or(BadShare)?;
@@ -261,8 +289,8 @@ impl Keys {
         schedule.root = schedule.root.next(&shared, initiator, responder, epoch);
         exchange.theirs = Some(*theirs);
         let (_, inward) = directions(self.role);
-        let material: KeyMaterial = schedule.root.packet(epoch, inward, self.suite);
-        self.open[Self::slot(epoch)] = Some(crypto.key(self.suite, &material));
+        let material = schedule.root.packet(epoch, inward, self.suite);
+        self.open[Self::slot(epoch)] = Some(Box::new(material));
         self.newest = epoch;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod cids;
 mod epochs;
+mod expanded;
 mod path;
 mod replay;
 mod state;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 
 pub(crate) use cids::{Cids, Numbered, Sequence};
 pub(crate) use epochs::{BadShare, Keys, Lifetime};
+pub(crate) use expanded::KeyPool;
 pub(crate) use path::{Ask, CHALLENGE_LEN, Check, CheckSlot, MAX_CHECKS, Stage};
 pub(crate) use replay::Seen;
 pub(crate) use state::{Control, Ending, EventBits, Path, PeerParameters, Phase, SessionState};

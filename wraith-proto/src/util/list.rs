@@ -47,6 +47,11 @@ impl Links {
         self.link(list, list.tail, END, index)
     }
 
+    /// Puts `index` in front; false, and no change, if it is in a list already or out of range.
+    pub(crate) fn push_front(&mut self, list: &mut List, index: u32) -> bool {
+        self.link(list, END, list.head, index)
+    }
+
     /// Takes the first index off `list`.
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
         let index = list.front()?;

@@ -43,6 +43,7 @@ pub(crate) const SMALL: Limits = Limits {
     sent_packets: 64,
     holes: 16,
     datagrams: 16,
+    expanded_keys: 4,
 };
 
 /// A pair of small endpoints, 10 ms apart.

@@ -44,6 +44,7 @@ const LIMITS: Limits = Limits {
     sent_packets: 256,
     holes: 32,
     datagrams: 64,
+    expanded_keys: 8,
 };
 
 /// What an attacker may do.

@@ -1,9 +1,11 @@
 //! Packet protection in pure Rust: both suites, and which is faster here.
 
 mod chacha;
+mod either;
 mod gcm;
 
 pub(super) use chacha::{ChaChaHeaderKey, ChaChaKey};
+pub(super) use either::{SuiteHeaderKey, SuiteKey};
 pub(super) use gcm::{AesGcmKey, AesHeaderKey};
 
 use super::{BadTag, HeaderKey, KeyMaterial, PacketKey, Suite, TAG_LEN};

@@ -160,7 +160,7 @@ impl Endpoint {
     /// Writes header and trailer, seals, protects the header. `lent` is the payload if it is not in place.
     fn seal(&mut self, index: u32, draft: Draft<'_>, lent: Option<&[u8]>) -> Option<usize> {
         let session = &mut self.sessions[index];
-        let keys = session.keys.as_ref()?;
+        let keys = session.keys.as_mut()?;
         let destination = draft.destination.or_else(|| session.cids.remote())?;
         let rng = &mut self.rng;
         let number = session.recovery.next_number(|window| rng.below(window));
@@ -177,12 +177,13 @@ impl Endpoint {
         packet[at + frames_len..end].fill(0);
         packet[end..][..TRAILER_LEN].copy_from_slice(&((frames_len + padding) as u16).to_be_bytes());
         let body = &mut packet[PACKET_HEADER_LEN..];
+        let key = self.expanded.sealing(index, keys, &mut self.stats);
         match lent {
-            Some(payload) => keys.sealing().seal_from(number, &header, payload, body),
-            None => keys.sealing().seal_in_place(number, &header, body),
+            Some(payload) => key.packet().seal_from(number, &header, payload, body),
+            None => key.packet().seal_in_place(number, &header, body),
         }
         let sample = packet[PACKET_HEADER_LEN..].first_chunk()?;
-        let mask = keys.seal_header.mask(sample);
+        let mask = key.header().mask(sample);
         apply_mask(packet, mask);
         session.recovery.spend_number();
         session.packets_sent += 1;

@@ -10,7 +10,7 @@ fn root() -> Root {
 }
 
 fn ends() -> (Keys, Keys) {
-    let keys = |role| Keys::new(&RustCrypto, SUITE, role, root(), NOW);
+    let keys = |role| Keys::new(SUITE, role, root(), NOW);
     (keys(Role::Initiator), keys(Role::Responder))
 }
 
@@ -29,9 +29,10 @@ fn share(keys: &Keys) -> (u32, [u8; 32]) {
 /// A packet of `from` opens at `to`, if its key is there.
 fn carries(from: &Keys, to: &mut Keys) -> bool {
     let mut packet = [7; 20 + TAG_LEN];
-    from.sealing().seal_in_place(9, b"header", &mut packet);
-    let Some(key) = to.opening(from.phase()) else { return false };
-    let opened = key.open_in_place(9, b"header", &mut packet) == Ok(20);
+    RustCrypto.key(SUITE, from.sealing()).seal_in_place(9, b"header", &mut packet);
+    let Some((epoch, key)) = to.opening(from.phase()) else { return false };
+    assert_eq!(epoch, from.epoch());
+    let opened = RustCrypto.key(SUITE, key).open_in_place(9, b"header", &mut packet) == Ok(20);
     if opened {
         to.on_opened(from.phase());
     }
@@ -46,9 +47,9 @@ fn exchange(left: &mut Keys, right: &mut Keys, byte: u8) {
     let (epoch, theirs) = share(right);
     assert_eq!(left.take_share(&RustCrypto, epoch, &theirs, no_secret), Ok(true));
     left.on_share_acked(epoch as u16);
-    assert!(left.advance(&RustCrypto, 50, NOW));
+    assert!(left.advance(50, NOW));
     assert!(carries(left, right));
-    assert!(right.advance(&RustCrypto, 60, NOW));
+    assert!(right.advance(60, NOW));
     assert!(carries(right, left));
 }
 
@@ -80,7 +81,7 @@ fn starts_that_cross_make_one_epoch() {
     assert_eq!(right.take_share(&RustCrypto, 1, &to_right.1, no_secret), Ok(true));
     assert_eq!(left.take_share(&RustCrypto, 1, &to_left.1, no_secret), Ok(true));
     left.on_share_acked(1);
-    assert!(left.advance(&RustCrypto, 5, NOW));
+    assert!(left.advance(5, NOW));
     assert!(carries(&left, &mut right));
 }
 
@@ -91,12 +92,12 @@ fn an_end_sends_with_new_keys_only_when_the_peer_has_them() {
     left.begin(&RustCrypto, &secret(1));
     assert_eq!(right.take_share(&RustCrypto, 1, &share(&left).1, || secret(2)), Ok(true));
     // Right has the keys, and its share has not arrived.
-    assert!(!right.advance(&RustCrypto, 5, NOW));
+    assert!(!right.advance(5, NOW));
     right.on_share_acked(2);
-    assert!(!right.advance(&RustCrypto, 5, NOW), "another epoch's share was acknowledged");
+    assert!(!right.advance(5, NOW), "another epoch's share was acknowledged");
     right.on_share_acked(1);
-    assert!(right.advance(&RustCrypto, 5, NOW));
-    assert!(!right.advance(&RustCrypto, 6, NOW), "once");
+    assert!(right.advance(5, NOW));
+    assert!(!right.advance(6, NOW), "once");
     assert!(!carries(&right, &mut left), "left does not have the share");
 }
 
@@ -165,7 +166,7 @@ fn an_epoch_depends_on_its_exchange() {
             let (mut left, mut right) = ends();
             exchange(&mut left, &mut right, 10 * byte);
             let mut packet = [0; 40];
-            left.sealing().seal_in_place(1, b"", &mut packet);
+            RustCrypto.key(SUITE, left.sealing()).seal_in_place(1, b"", &mut packet);
             packet
         })
         .collect();
