@@ -17,9 +17,10 @@
 #![forbid(unsafe_code)]
 
 mod aead;
+mod peer;
 mod x25519;
 
-use crrl::ed25519::Point;
+use wraith_proto::PeerId;
 use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, RustCrypto, Suite, X25519Key};
 
 /// Packet keys of both suites and X25519 from AWS-LC; the suite that is faster on this processor first.
@@ -45,12 +46,12 @@ impl CryptoProvider for Accel {
         Box::new(aead::Key::chacha20_poly1305(key))
     }
 
-    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
-        // Half of a multiplication by the group order: Pornin, "Point-Halving and Subgroup Membership in Twisted Edwards
-        // Curves". Of the points of small order, the neutral element alone is in the subgroup.
-        let point = Point::decode(public)?;
-        let good = point.is_in_subgroup() != 0 && point.isneutral() == 0;
-        good.then(|| point.to_montgomery_u().encode())
+    fn static_public(&self, peer: &PeerId) -> [u8; 32] {
+        peer::static_public(peer.as_bytes())
+    }
+
+    fn is_peer(&self, public: &[u8; 32], form: &[u8; 32]) -> bool {
+        peer::is_peer(public, form)
     }
 
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {

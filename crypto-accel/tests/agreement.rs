@@ -1,13 +1,16 @@
 //! Both providers are one: the same bytes from either, for anything.
 
 use aws_lc_rs::aead::quic;
+use crrl::field::GF25519 as Element;
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
+use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
 use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::{Identity as _, IsIdentity};
 use proptest::prelude::*;
 use wraith_crypto_accel::Accel;
-use wraith_proto::Identity;
 use wraith_proto::crypto::{BadTag, CryptoProvider, KeyMaterial, PacketKey, RustCrypto, Suite, TAG_LEN};
 use wraith_proto::sealed::{Letter, Mailbox, MessageId};
+use wraith_proto::{Identity, PeerId};
 
 const SUITES: [Suite; 2] = [Suite::XChaCha20Poly1305, Suite::Aes256Gcm];
 
@@ -60,17 +63,58 @@ fn assert_one(suite: Suite, material: ([u8; 32], [u8; 16]), number: u64, header:
     }
 }
 
+/// What either says of an encoded point, which is that point's, and its X25519 form: whether it is a peer.
+fn both_find(point: EdwardsPoint, public: [u8; 32]) -> bool {
+    let form = point.to_montgomery().to_bytes();
+    let [ours, theirs] = [Accel.is_peer(&public, &form), RustCrypto.is_peer(&public, &form)];
+    assert_eq!((ours, theirs), (PeerId::from_bytes(public).is_ok(), ours), "{public:x?}");
+    if let Ok(peer) = PeerId::from_bytes(public) {
+        assert_eq!([Accel.static_public(&peer), RustCrypto.static_public(&peer)], [form; 2]);
+    }
+    // No other form, least of all one that X25519 takes for the same.
+    let (mut larger, mut signed) = (form, form);
+    larger[0] = larger[0].wrapping_add(1);
+    signed[31] |= 0x80;
+    for form in [larger, signed] {
+        assert_eq!([Accel.is_peer(&public, &form), RustCrypto.is_peer(&public, &form)], [false; 2]);
+    }
+    ours
+}
+
+/// `PROTO §3.2`: 200 points of the large prime order, with each of the eight of small order, and these alone.
+#[test]
+fn both_find_peers_among_points_of_every_order() {
+    for torsion in EIGHT_TORSION {
+        let mut point = EdwardsPoint::identity();
+        for nth in 0..=200 {
+            let is_peer = nth > 0 && torsion.is_identity();
+            for point in [point + torsion, -(point + torsion)] {
+                assert_eq!(point.is_torsion_free() && !point.is_small_order(), is_peer, "{nth}");
+                assert_eq!(both_find(point, point.compress().to_bytes()), is_peer, "{nth}");
+            }
+            point += ED25519_BASEPOINT_POINT;
+        }
+    }
+}
+
 proptest! {
     /// `PROTO §3.2`: points of any order, and bytes that may be no point.
     #[test]
-    fn both_find_the_same_peers(bytes: [u8; 32], torsion in 0..8_usize) {
+    fn both_find_the_same_peers(bytes: [u8; 32], torsion in 0..8_usize, form: [u8; 32]) {
         let free = ED25519_BASEPOINT_POINT * Scalar::from_bytes_mod_order(bytes);
-        for point in [free, free + EIGHT_TORSION[torsion], EIGHT_TORSION[torsion]] {
-            let public = point.compress().to_bytes();
-            let form = (point.is_torsion_free() && !point.is_small_order()).then(|| point.to_montgomery().to_bytes());
-            assert_eq!([Accel.static_public(&public), RustCrypto.static_public(&public)], [form; 2]);
+        for point in [free, free + EIGHT_TORSION[torsion]] {
+            let is_peer = point.is_torsion_free() && !point.is_small_order();
+            assert_eq!(both_find(point, point.compress().to_bytes()), is_peer);
         }
-        assert_eq!(Accel.static_public(&bytes), RustCrypto.static_public(&bytes));
+        if let Some(point) = CompressedEdwardsY(bytes).decompress() {
+            let is_peer = point.is_torsion_free() && !point.is_small_order();
+            assert_eq!(both_find(point, bytes), is_peer);
+        }
+        assert_eq!([Accel.is_peer(&bytes, &form), RustCrypto.is_peer(&bytes, &form)], [false; 2]);
+        // Of every y that is no point's, the form that it would have is on the twist.
+        let y = Element::decode_reduce(&bytes);
+        let form = ((Element::ONE + y) / (Element::ONE - y)).encode();
+        assert_eq!(Accel.is_peer(&bytes, &form), RustCrypto.is_peer(&bytes, &form));
     }
 }
 
@@ -79,11 +123,17 @@ proptest! {
 fn neither_accepts_another_encoding() {
     let mut encodings = vec![[1, 0, 0x80], [0xec, 0xff, 0xff]];
     encodings.extend((0xed..=0xff).flat_map(|low| [[low, 0xff, 0x7f], [low, 0xff, 0xff]]));
+    let mut points = 0;
     for [low, rest, top] in encodings {
         let mut public = [rest; 32];
         (public[0], public[31]) = (low, top);
-        assert_eq!([Accel.static_public(&public), RustCrypto.static_public(&public)], [None; 2]);
+        if let Some(point) = CompressedEdwardsY(public).decompress() {
+            assert!(!both_find(point, public));
+            points += 1;
+        }
+        assert_eq!([Accel.is_peer(&public, &[9; 32]), RustCrypto.is_peer(&public, &[9; 32])], [false; 2]);
     }
+    assert!(points >= 12, "{points}");
 }
 
 /// Sizes at which block and batch processing change, and those of packets.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use wraith_proto::PeerId;
 use wraith_proto::crypto::{BadTag, CryptoProvider, HeaderKey, KeyMaterial, PacketKey, Suite, X25519Key};
 
 /// Notes every pair of key and packet number that is sealed with.
@@ -63,8 +64,12 @@ impl CryptoProvider for NonceRecorder {
         self.inner.noise_key(key)
     }
 
-    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
-        self.inner.static_public(public)
+    fn static_public(&self, peer: &PeerId) -> [u8; 32] {
+        self.inner.static_public(peer)
+    }
+
+    fn is_peer(&self, public: &[u8; 32], form: &[u8; 32]) -> bool {
+        self.inner.is_peer(public, form)
     }
 
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {

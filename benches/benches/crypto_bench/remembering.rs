@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use wraith_proto::PeerId;
 use wraith_proto::crypto::{CryptoProvider, HeaderKey, KeyMaterial, PacketKey, Suite, X25519Key};
 
 /// Remembers results of X25519, so that an equal handshake costs none. The rest is the provider's.
@@ -79,8 +80,12 @@ impl CryptoProvider for Remembering {
         self.provider.noise_key(key)
     }
 
-    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
-        self.provider.static_public(public)
+    fn static_public(&self, peer: &PeerId) -> [u8; 32] {
+        self.provider.static_public(peer)
+    }
+
+    fn is_peer(&self, public: &[u8; 32], form: &[u8; 32]) -> bool {
+        self.provider.is_peer(public, form)
     }
 
     fn x25519_key(&self, secret: &[u8; 32]) -> Box<dyn X25519Key> {

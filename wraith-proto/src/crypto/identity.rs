@@ -73,12 +73,16 @@ impl PeerId {
     /// # Errors
     /// [`BadPeerId`] unless it is the canonical encoding of a torsion-free point that is not of small order.
     pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, BadPeerId> {
-        checked_static_public(&bytes).map(|_| Self(bytes)).ok_or(BadPeerId)
+        checked_point(&bytes).map(|_| Self(bytes)).ok_or(BadPeerId)
     }
 
-    /// The peer of this public key if `crypto` finds it acceptable, and its [`static_public`](Self::static_public).
-    pub(crate) fn checked_by(crypto: &dyn CryptoProvider, public: &[u8; 32]) -> Option<(Self, [u8; 32])> {
-        crypto.static_public(public).map(|key| (Self(*public), key))
+    /// The peer of this public key if `crypto` finds it acceptable and `form` to be its [`static_public`](Self::static_public).
+    pub(crate) fn checked_by(
+        crypto: &dyn CryptoProvider,
+        public: &[u8; 32],
+        form: &[u8; 32],
+    ) -> Option<Self> {
+        crypto.is_peer(public, form).then_some(Self(*public))
     }
 
     /// The public key.
@@ -161,16 +165,18 @@ impl fmt::Display for PeerIdError {
 
 impl core::error::Error for PeerIdError {}
 
-/// The X25519 form of an Ed25519 public key if it is acceptable (`PROTO §3.2`).
-pub(super) fn checked_static_public(public: &[u8; 32]) -> Option<[u8; 32]> {
+/// Whether `public` is a peer's, and `form` its X25519 form.
+pub(super) fn is_peer(public: &[u8; 32], form: &[u8; 32]) -> bool {
+    checked_point(public).is_some_and(|point| point.to_montgomery().to_bytes() == *form)
+}
+
+/// The point of an Ed25519 public key if it is acceptable (`PROTO §3.2`).
+fn checked_point(public: &[u8; 32]) -> Option<EdwardsPoint> {
     let point = CompressedEdwardsY(*public).decompress().filter(|_| is_canonical(*public))?;
     // Free of torsion: the group order less one negates it. Of the points of small order only the neutral element is.
     // A public key has nothing to hide from the clock.
     let negated = EdwardsPoint::vartime_double_scalar_mul_basepoint(&-Scalar::ONE, &point, &Scalar::ZERO);
-    if negated != -point || point.is_identity() {
-        return None;
-    }
-    Some(point.to_montgomery().to_bytes())
+    (negated == -point && !point.is_identity()).then_some(point)
 }
 
 /// Whether the y-coordinate is below 2^255 − 19. A sign without an x-coordinate would be non-canonical, too, but has

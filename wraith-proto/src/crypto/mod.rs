@@ -135,10 +135,15 @@ pub trait CryptoProvider: Send + Sync + fmt::Debug {
         Box::new(aead::ChaChaKey::new(key))
     }
 
-    /// The X25519 form of an Ed25519 public key, which is its peer's Noise static key, if it is the canonical encoding of
-    /// a point that is torsion-free and not of small order (`PROTO §3.1, §3.2`). Called at the handshake.
-    fn static_public(&self, public: &[u8; 32]) -> Option<[u8; 32]> {
-        identity::checked_static_public(public)
+    /// The X25519 form of a peer's public key, which is its Noise static key (`PROTO §3.1`).
+    fn static_public(&self, peer: &PeerId) -> [u8; 32] {
+        peer.static_public()
+    }
+
+    /// Whether an Ed25519 public key is the canonical encoding of a point that is torsion-free and not of small order
+    /// (`PROTO §3.2`), and `form` its X25519 form. Called at the handshake.
+    fn is_peer(&self, public: &[u8; 32], form: &[u8; 32]) -> bool {
+        identity::is_peer(public, form)
     }
 
     /// Prepares a secret of X25519 (RFC 7748 §5), which is clamped, to be used more than once.

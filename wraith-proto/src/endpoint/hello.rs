@@ -177,13 +177,13 @@ pub(super) fn proven(
     static_key: Option<[u8; 32]>,
     pin: Option<PeerId>,
 ) -> Option<PeerId> {
-    let (peer, key) = match pin {
+    let key = static_key?;
+    match pin {
         // It was checked when it became a PeerId.
-        Some(pin) if pin.as_bytes() == claim => (pin, pin.static_public()),
-        Some(_) => return None,
-        None => PeerId::checked_by(config.crypto, claim)?,
-    };
-    (static_key == Some(key)).then_some(peer)
+        Some(pin) if pin.as_bytes() == claim => (config.crypto.static_public(&pin) == key).then_some(pin),
+        Some(_) => None,
+        None => PeerId::checked_by(config.crypto, claim, &key),
+    }
 }
 
 /// A version of the form `0x?a?a?a?a`, so that lists with unknown entries stay usual (`PROTO §2.7`).

@@ -103,7 +103,7 @@ impl Mailbox {
     ) -> Result<Finished, SealError> {
         let known = match self.peers.of_peer(to) {
             Some(known) => known,
-            None => self.meet(to.static_public()).ok_or(SealError::Recipient)?,
+            None => self.meet(self.crypto.static_public(to)).ok_or(SealError::Recipient)?,
         };
         let noise = NoiseX::new(self.crypto, &prologue(clear, to), &known.public);
         let ephemeral = self.ephemeral(to, randomness, hedge);
@@ -135,10 +135,7 @@ impl Mailbox {
         let claimed = fields.first_chunk().ok_or(OpenError::Malformed)?;
         let from = match name {
             Some(name) if name.as_bytes() == claimed => name,
-            _ => PeerId::checked_by(self.crypto, claimed)
-                .filter(|(_, form)| *form == public)
-                .map(|(name, _)| name)
-                .ok_or(OpenError::Sender)?,
+            _ => PeerId::checked_by(self.crypto, claimed, &known.public).ok_or(OpenError::Sender)?,
         };
         self.peers.remember(&from, known);
         Ok((from, *fields, finished))
