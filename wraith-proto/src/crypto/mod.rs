@@ -1,6 +1,7 @@
 //! Cryptography: the provider seam, identities, the Noise handshake and the key schedule.
 
 mod aead;
+mod blake2s;
 mod blank;
 mod identity;
 mod keys;

@@ -8,7 +8,7 @@ use core::fmt;
 use snow::types::Hash;
 use zeroize::Zeroizing;
 
-use super::resolver::Blake2s;
+use super::blake2s::Blake2s;
 use super::{CryptoProvider, TAG_LEN, X25519Key, agree};
 
 /// As long as a hash, so Noise takes it as the first hash itself (Noise §5.2).

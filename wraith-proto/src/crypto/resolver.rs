@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use blake2::{Blake2s256, Digest};
 use blake3::OutputReader;
 use snow::Error;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -11,6 +10,7 @@ use snow::resolvers::CryptoResolver;
 use snow::types::{Cipher, Dh, Hash, Random};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::blake2s::Blake2s;
 use super::{CryptoProvider, PacketKey, TAG_LEN, X25519Key, agree};
 
 /// Gives snow the primitives of `Noise_*_25519_ChaChaPoly_BLAKE2s` and no other.
@@ -174,37 +174,6 @@ impl Cipher for ChaChaPoly {
         let len = key.open_in_place(nonce, authtext, &mut packet).map_err(|_| Error::Decrypt)?;
         out.get_mut(..len).ok_or(Error::Decrypt)?.copy_from_slice(&packet[..len]);
         Ok(len)
-    }
-}
-
-/// The hash wipes its state on drop.
-#[derive(Default)]
-pub(super) struct Blake2s(Blake2s256);
-
-impl Hash for Blake2s {
-    fn name(&self) -> &'static str {
-        "BLAKE2s"
-    }
-
-    fn block_len(&self) -> usize {
-        64
-    }
-
-    fn hash_len(&self) -> usize {
-        32
-    }
-
-    fn reset(&mut self) {
-        self.0 = Blake2s256::new();
-    }
-
-    fn input(&mut self, data: &[u8]) {
-        self.0.update(data);
-    }
-
-    fn result(&mut self, out: &mut [u8]) {
-        let hash = core::mem::take(&mut self.0).finalize();
-        out[..32].copy_from_slice(&hash);
     }
 }
 
