@@ -150,8 +150,22 @@ impl Endpoint {
         let bits = session.cids.move_to(fresh).ok_or(SessionError::NoConnectionId)?;
         session.control.0 |= Control::PING | (u32::from(bits) * Control::RETIRE_ID);
         (session.path.local, session.path.via) = (local, via);
+        let mut lost = false;
         if let Some((_, check)) = self.paths.of_mut(session) {
             (check.path.local, check.path.via) = (local, via);
+            // The id of the check was seen beside the former address of this end, and goes with the move. Without another
+            // one the address is checked again when the next packet comes from there.
+            if check.id.take().is_some() {
+                check.id = session.cids.take_fresh();
+                lost = check.id.is_none();
+            }
+        }
+        let handle = self.handle_of(index);
+        for answer in self.paths.answers.iter_mut().filter(|answer| answer.session == handle) {
+            (answer.path.local, answer.path.via) = (local, via);
+        }
+        if lost {
+            self.end_check(index);
         }
         self.leave_path(index);
         self.begin_path(index, None, self.config.transport.mtu_search);
@@ -279,7 +293,7 @@ impl Endpoint {
         check.events = session.recovery.set_unsure(true);
         check.used_id = session.cids.local_slot(origin.id).map_or(session.used_id, |slot| slot as u8);
         // Who goes by another id does not want to be recognised: nor does this end betray it (`PROTO §13.9`).
-        check.id = if check.used_id == session.used_id { None } else { session.cids.fresh() };
+        check.id = if check.used_id == session.used_id { None } else { session.cids.take_fresh() };
         self.stats.path_checks_begun += 1;
         self.arm_check(slot);
     }
@@ -324,7 +338,7 @@ impl Endpoint {
         let Some(check) = self.paths.checks.get_mut(slot) else { return };
         let former = core::mem::replace(&mut session.path, check.path);
         session.used_id = check.used_id;
-        if let Some(bits) = check.id.take().and_then(|id| session.cids.move_to(id)) {
+        if let Some(bits) = check.id.take().and_then(|id| session.cids.follow_to(id)) {
             session.control.0 |= u32::from(bits) * Control::RETIRE_ID;
         }
         // What the window lost on a way that was in use is not undone.

@@ -38,6 +38,8 @@ pub(crate) struct Cids {
     local: [Option<Numbered>; IDS],
     issued: u64,
     remote: [Option<Numbered>; IDS],
+    /// The highest number of an id of the peer that went anywhere.
+    used: u64,
     retired_below: u64,
     /// Sequence numbers that `RETIRE_CONNECTION_ID` has to name.
     retiring: [Option<Sequence>; IDS],
@@ -102,9 +104,21 @@ impl Cids {
     /// as `on_new`, or `None` if earlier retirements have not reached the peer yet.
     pub(crate) fn move_to(&mut self, sequence: Sequence) -> Option<u8> {
         // With no more than two under way there is room for whatever the peer may retire.
-        if self.retiring.iter().any(Option::is_some) || self.by_number(sequence).is_none() {
+        if self.retiring.iter().any(Option::is_some) {
             return None;
         }
+        self.follow_to(sequence)
+    }
+
+    /// The same for an id that has been used where the peer is now: it is not to be seen beside the one before, so earlier
+    /// retirements are not waited for as long as there is room for these.
+    pub(crate) fn follow_to(&mut self, sequence: Sequence) -> Option<u8> {
+        let leaving = self.remote.iter().flatten().filter(|known| known.sequence < sequence).count();
+        let room = self.retiring.iter().filter(|slot| slot.is_none()).count();
+        if self.by_number(sequence).is_none() || leaving > room {
+            return None;
+        }
+        self.used = self.used.max(sequence.get());
         self.retired_below = self.retired_below.max(sequence.get());
         self.retire_old().ok()
     }
@@ -116,10 +130,18 @@ impl Cids {
         self.move_to(later.min()?)
     }
 
-    /// The number of the id behind the one in use.
+    /// The number of an id of the peer that went nowhere yet (`PROTO §13.9`).
     pub(crate) fn fresh(&self) -> Option<Sequence> {
         let current = self.remote.iter().flatten().map(|known| known.sequence).min()?;
-        self.remote.iter().flatten().map(|known| known.sequence).filter(|&known| known > current).min()
+        let used = current.max(Sequence::new(self.used));
+        self.remote.iter().flatten().map(|known| known.sequence).filter(|&known| known > used).min()
+    }
+
+    /// The same, which counts as used from now on, wherever it goes.
+    pub(crate) fn take_fresh(&mut self) -> Option<Sequence> {
+        let fresh = self.fresh()?;
+        self.used = fresh.get();
+        Some(fresh)
     }
 
     /// The id of the peer with this number.
@@ -245,6 +267,26 @@ mod tests {
         assert_eq!(cids.abandon(Sequence::new(2)), None, "there is no other");
         assert_eq!(cids.abandon(Sequence::new(1)), Some(0b11));
         assert_eq!((cids.remote(), cids.fresh()), (Some(id(2)), None));
+    }
+
+    /// `PROTO §13.9`
+    #[test]
+    fn an_id_that_a_check_has_taken_is_not_fresh_again_and_goes_with_the_next_move() {
+        let mut cids = with_remote(4);
+        assert_eq!(cids.take_fresh(), Some(Sequence::new(1)));
+        assert_eq!((cids.remote(), cids.fresh()), (Some(id(0)), Some(Sequence::new(2))));
+        assert_eq!(cids.move_to(Sequence::new(2)), Some(0b11));
+        assert_eq!((cids.remote(), cids.fresh()), (Some(id(2)), Some(Sequence::new(3))));
+        assert_eq!((cids.retiring(0), cids.retiring(1)), (Some(0), Some(1)));
+        assert_eq!(cids.take_fresh(), Some(Sequence::new(3)));
+        assert_eq!((cids.abandon(Sequence::new(3)), cids.fresh()), (None, None), "nor if it cannot go yet");
+        assert_eq!(cids.move_to(Sequence::new(3)), None, "two retirements are under way");
+        assert_eq!((cids.follow_to(Sequence::new(3)), cids.remote()), (Some(0b100), Some(id(3))));
+        for number in 4..6 {
+            assert_eq!(cids.on_new(numbered(number, id(number as u8)), 0), Ok(0));
+        }
+        assert_eq!(cids.follow_to(Sequence::new(5)), None, "there is room for one more");
+        assert_eq!(cids.follow_to(Sequence::new(4)), Some(0b1000));
     }
 
     #[test]

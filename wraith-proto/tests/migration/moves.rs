@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use wraith_proto::wire::{ConnectionId, Frame, visible_destination};
-use wraith_proto::{Event, SessionError, Via};
+use wraith_proto::{Budget, Ecn, Event, NoSource, OneShot, Outcome, RxMeta, SessionError, Via};
 use wraith_sim::{LEFT, RIGHT, Side};
 
 use crate::support::{Mobile, SECOND, Sent, addr, elsewhere, line, millis, next_port};
@@ -110,6 +110,61 @@ fn an_end_that_moves_begins_anew_with_its_window() {
     assert!(stats.rtt.is_zero());
     mobile.finish(Side::Left, 1, 5 * SECOND);
     assert_eq!(mobile.received(Side::Right), 8 << 20, "each byte once");
+}
+
+/// `PROTO §13.9`: the id that a check has used is not used beside another address of this end.
+#[test]
+fn an_end_that_moves_while_it_checks_where_its_peer_is_shares_no_id_between_ways() {
+    let mut mobile = Mobile::new(7);
+    let third = addr("198.51.100.7:4433");
+    mobile.drop_if(|sent| sent.to == elsewhere());
+    migrate(&mut mobile, Side::Right, elsewhere()).expect("there are ids");
+    // It has asked there once; three times what came from there allows it to ask again.
+    mobile.pair.run_for(millis(50));
+    assert_eq!(mobile.checks(Side::Left), [1, 0, 0]);
+    migrate(&mut mobile, Side::Left, third).expect("there are ids");
+    let moved = mobile.pair.now();
+    mobile.drop_if(|_| false);
+    mobile.pair.run_for(5 * SECOND);
+    assert_eq!((mobile.remote(Side::Left), mobile.remote(Side::Right)), (elsewhere(), third));
+
+    let sent = mobile.take_sent();
+    let of_left = |to: SocketAddr, after: bool| {
+        ids(sent.iter().filter(|sent| sent.sender == 0 && sent.to == to && (sent.at >= moved) == after))
+    };
+    let ways = [(RIGHT, false), (elsewhere(), false), (RIGHT, true), (elsewhere(), true)]
+        .map(|(to, after)| of_left(to, after));
+    for (at, way) in ways.iter().enumerate() {
+        assert!(!way.is_empty(), "nothing went there: {ways:?}");
+        assert!(ways[..at].iter().all(|other| other.is_disjoint(way)), "{ways:?}");
+    }
+}
+
+/// `PROTO §13.9`: nothing bears the new id beside the former address.
+#[test]
+fn an_answer_to_a_challenge_that_waits_leaves_from_where_the_end_has_moved_to() {
+    let mut mobile = Mobile::new(8);
+    mobile.drop_if(Sent::is_challenge);
+    mobile.pair.rebind(Side::Left, next_port());
+    mobile.session(Side::Left).ping().expect("it is open");
+    mobile.pair.run_for(millis(100));
+    let challenge = mobile.take_sent().into_iter().find(|sent| sent.is_challenge()).expect("a check");
+    let (now, local) = (mobile.pair.now(), "198.51.100.7".parse().expect("an address"));
+    let (node, session) = mobile.node(Side::Left);
+    let meta = RxMeta { from: RIGHT, to: Some(LEFT.ip()), via: Via::default(), ecn: Ecn::NotEct };
+    let outcome = node.endpoint.handle(now, &meta, &mut challenge.bytes.clone()).outcome();
+    assert!(matches!(outcome, Outcome::Authenticated(_)), "{outcome:?}");
+    node.endpoint.session(session).expect("open").migrate(now, Some(local), Via(3)).expect("there are ids");
+    let mut left = 0;
+    loop {
+        let mut buffer = [0; 1500];
+        let mut queue = OneShot::new(&mut buffer);
+        let _ = node.endpoint.poll_transmit(now, &mut queue, &mut NoSource, Budget(1));
+        let Some((meta, _)) = queue.take() else { break };
+        assert_eq!((meta.from, meta.via), (Some(local), Via(3)));
+        left += 1;
+    }
+    assert!(left >= 2, "the answer, and what says that it has moved");
 }
 
 /// `PROTO §13.9`: an id that was seen at an address which proved nothing is used no more.
