@@ -52,6 +52,20 @@ def citing_tests(files):
     return found
 
 
+def named_tests(files):
+    """(package folder, name) → tests of that name, as above."""
+    found = {}
+    for file in files:
+        target = test_target(file.path) or source_target(file.path)
+        is_test = False
+        for _, line, in_tests in file.numbered():
+            head = FUNCTION.match(line)
+            if target and head and is_test and in_tests:
+                found.setdefault((target[0], head[2]), set()).add((*target, head[2]))
+            is_test = bool(TEST_ATTRIBUTE.match(line)) or is_test and not head
+    return found
+
+
 def cases(file):
     for line in file.lines:
         name = CASE_NAME.match(line)

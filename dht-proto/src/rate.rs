@@ -106,11 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn all_prefixes_together_have_a_limit() {
-        let now = Instant::MIN;
-        let mut rate = Rate::new(RateLimits { all: 25, per_prefix: 10 }, [7; 16], now);
+    fn all_prefixes_together_have_a_burst_and_a_rate() {
+        let mut rate = Rate::new(RateLimits { all: 25, per_prefix: 10 }, [7; 16], Instant::MIN);
         let from = |at: u8| Address::v4([9, 8, at, 1], [0, 1]);
-        assert_eq!((0..100).filter(|&at| rate.admits(&from(at), now)).count(), 25);
+        let mut admitted = |millis| {
+            let now = Instant::MIN.saturating_add(Duration::from_millis(millis));
+            (0..100).filter(|&at| rate.admits(&from(at), now)).count()
+        };
+        assert_eq!([0, 200, 3_600_000].map(&mut admitted), [25, 5, 25]);
     }
 
     #[test]
