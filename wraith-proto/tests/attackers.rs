@@ -11,6 +11,8 @@ mod cookie_thief;
 mod eavesdropper;
 #[path = "attackers/finish_forger.rs"]
 mod finish_forger;
+#[path = "attackers/first_answerer.rs"]
+mod first_answerer;
 #[path = "attackers/reflector.rs"]
 mod reflector;
 #[path = "attackers/replayer.rs"]

@@ -95,14 +95,21 @@ class Messages(unittest.TestCase):
             dialled.receive(gives["response"], 0.1)
         self.assertIsNone(dialled.finish)
 
-    def test_versions_end_the_dial_unless_they_list_the_one_that_was_tried(self):
+    def test_versions_end_the_dial_a_second_later_unless_they_list_the_one_that_was_tried(self):
         given, gives = vector("VERSIONS")
         dialled, _, session, _ = of_session(SESSIONS[0])
         dialled.receive(gives["datagram"], 0.1)
         other = datagram.encode(5, given["initiator_id"], datagram.NO_ID, wire.u32(2), version=0)
         dialled.receive(other[:-1], 0.1)
+        self.assertIsNone(dialled.give_up_at)
+        for at in (0.1, 0.3):
+            dialled.receive(other, at)
+        dialled.on_time(1.09)
         with self.assertRaisesRegex(dial.Refused, "versions"):
-            dialled.receive(other, 0.1)
+            dialled.on_time(1.1)
+
+        dialled, _, session, _ = of_session(SESSIONS[0])
+        dialled.receive(other, 0.1)
         dialled.receive(session["response"], 0.1)
         dialled.receive(other, 0.1)
         self.assertEqual(dialled.outgoing, [session["finish"]])
@@ -149,16 +156,23 @@ class Impostors(unittest.TestCase):
         dialled.receive(gives["response"], 0.2)
         self.assertEqual(dialled.outgoing, [gives["finish"]])
 
-    def test_only_so_many_of_them_are_read(self):
-        dialled, _, gives, _ = of_session(SESSIONS[0])
-        genuine, dialled.expected = dialled.expected, Identity(bytes(32)).peer_id
-        for at in range(dial.IMPOSTORS):
-            dialled.receive(gives["response"], 0.1 + at / 10)
-        dialled.expected = genuine
-        dialled.receive(gives["response"], 0.9)
-        self.assertIsNone(dialled.finish)
-        with self.assertRaises(dial.Refused):
-            dialled.on_time(1.1)
+    def test_only_so_many_of_them_are_read_until_init_is_repeated(self):
+        for repeats in (False, True):
+            dialled, _, gives, _ = of_session(SESSIONS[0])
+            genuine, dialled.expected = dialled.expected, Identity(bytes(32)).peer_id
+            for at in range(dial.IMPOSTORS):
+                dialled.receive(gives["response"], 0.1 + at / 100)
+            dialled.expected = genuine
+            dialled.receive(gives["response"], 0.2)
+            self.assertIsNone(dialled.finish)
+            if repeats:
+                dialled.on_time(0.3)
+                dialled.receive(gives["response"], 0.9)
+                self.assertIsNotNone(dialled.finish)
+                dialled.on_time(5)
+            else:
+                with self.assertRaises(dial.Refused):
+                    dialled.on_time(1.1)
 
     def test_what_does_not_follow_from_both_lists_counts_as_another_peer(self):
         for changes in [

@@ -10,8 +10,8 @@ from .wire import Malformed, u16, u32, varint
 
 PROLOGUE = b"WRAITH" + u32(datagram.VERSION)
 FIRST_REPEAT, LAST_REPEAT = 0.25, 1.0
-# Cookies that are sent back at once, answers of other PeerIds that are read, and how long the right one may take behind
-# the first of those (PROTO §4.13, §4.19).
+# Cookies that are sent back at once, answers of other PeerIds to one INIT that are read, and how long the right one may
+# take behind the first of those, or behind a list of versions (PROTO §4.13, §4.16, §4.19).
 COOKIES_AT_ONCE = 4
 IMPOSTORS, IMPOSTOR_WAIT = 4, 1.0
 DEFAULTS = {
@@ -73,19 +73,20 @@ class Dial:
             if parsed.kind == datagram.COOKIE:
                 self._on_cookie(datagram.cookie(parsed))
             elif parsed.kind == datagram.VERSIONS:
-                self._on_versions(datagram.versions(parsed))
+                self._on_versions(datagram.versions(parsed), now)
             elif parsed.kind == datagram.RESPONSE:
                 self._on_response(parsed, now)
         except Malformed:
             pass
 
     def on_time(self, now):
-        """Repeats what was not answered; Refused when impostors alone answered."""
+        """Repeats what was not answered; Refused when nobody answered but impostors, or by a list of versions."""
         if self.confirmed:
             return
         if self.give_up_at is not None and not self.finish and now >= self.give_up_at:
-            raise Refused("another PeerId answers")
+            raise Refused("another PeerId answers, or the peer speaks other versions alone")
         if now >= self.repeat_at:
+            self.impostors = 0
             self.outgoing.append(self.finish or self._init())
             self.wait = min(2 * self.wait, LAST_REPEAT)
             self.repeat_at = now + self.wait
@@ -114,9 +115,9 @@ class Dial:
         if self.cookies <= COOKIES_AT_ONCE:
             self.outgoing.append(self._init())
 
-    def _on_versions(self, versions):
+    def _on_versions(self, versions, now):
         if datagram.VERSION not in versions:
-            raise Refused(f"the peer speaks versions {versions} alone")
+            self._wait_for_right_one(now)
 
     def _on_response(self, parsed, now):
         if self.impostors >= IMPOSTORS:
@@ -155,6 +156,9 @@ class Dial:
 
     def _bear_impostor(self, now):
         self.impostors += 1
+        self._wait_for_right_one(now)
+
+    def _wait_for_right_one(self, now):
         if self.give_up_at is None:
             self.give_up_at = now + IMPOSTOR_WAIT
 

@@ -12,6 +12,7 @@ use crate::error::{CloseReason, ConnectError, DropReason, SessionError};
 use crate::event::Outcome;
 use crate::meta::{RxMeta, Via};
 use crate::session::{EventBits, Path, Phase, SessionHandle};
+use crate::time::Instant;
 use crate::wire::{
     ConnectionId, CookiePacket, FinishRepr, HandshakeKind, INIT_COOKIE_OFFSET, INIT_MESSAGE_OFFSET, InitRepr,
     Params, RESPONSE_MESSAGE_OFFSET, ResponsePacket, VERSION, VersionsPacket,
@@ -26,10 +27,10 @@ const INIT_MESSAGE_LEN: usize = MIN_DATAGRAM as usize - INIT_MESSAGE_OFFSET;
 /// Cookies for which INIT is repeated at once (`PROTO §4.13`): whoever sees the id can forge them.
 const MAX_COOKIES: u8 = 4;
 
-/// Wrong answers after which the initiator stops trying others (`PROTO §4.19`).
+/// Wrong answers to one INIT after which the initiator stops trying others (`PROTO §4.19`).
 const MAX_IMPOSTORS: u8 = 4;
 
-/// How long it waits for the right answer after a wrong one (`PROTO §4.19`).
+/// How long it waits for the right answer after a wrong one, or one that proves nothing (`PROTO §4.16`, `§4.19`).
 const IMPOSTOR_PATIENCE: core::time::Duration = core::time::Duration::from_secs(1);
 
 impl Endpoint {
@@ -37,12 +38,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`ConnectError`] if there is no room or the address cannot be a peer.
-    pub fn connect(
-        &mut self,
-        now: crate::Instant,
-        peer: Peer,
-        via: Via,
-    ) -> Result<SessionHandle, ConnectError> {
+    pub fn connect(&mut self, now: Instant, peer: Peer, via: Via) -> Result<SessionHandle, ConnectError> {
         self.advance(now);
         let addr = canonical(peer.addr);
         if !is_peer_address(addr) {
@@ -157,15 +153,18 @@ impl Endpoint {
         Ok(Outcome::Handshaking)
     }
 
-    /// VERSIONS arrived. Only version 1 is spoken here, so an honest one ends the dial (`PROTO §4.16`).
+    /// VERSIONS arrived. Only version 1 is spoken here, so an honest one ends the dial; but whoever saw INIT can forge one,
+    /// so the peer still has its time to answer (`PROTO §4.16`).
     pub(super) fn on_versions(&mut self, datagram: &[u8]) -> Result<Outcome, DropReason> {
         let packet = VersionsPacket::parse(datagram).map_err(|_| DropReason::Malformed)?;
-        let (index, slot) = self.dial_of(packet.destination())?;
+        let now = self.now;
+        let (_, slot) = self.dial_of(packet.destination())?;
         let handshake = self.handshakes.get_mut(slot).ok_or(DropReason::UnknownSession)?;
         if handshake.stage != Stage::Response || packet.versions().any(|version| version == VERSION) {
             return Err(DropReason::Refused);
         }
-        self.end(index, End::silent(CloseReason::Refused));
+        handshake.contest(now);
+        self.arm_handshake(slot);
         Ok(Outcome::Handshaking)
     }
 
@@ -223,7 +222,7 @@ impl Endpoint {
             return;
         }
         handshake.impostors += 1;
-        handshake.expires = handshake.expires.min(now.saturating_add(IMPOSTOR_PATIENCE));
+        handshake.contest(now);
         self.rewind(slot);
         self.arm_handshake(slot);
     }
@@ -272,7 +271,7 @@ impl Endpoint {
         let rtt = handshake.rtt;
         handshake.say(message, now);
         handshake.stage = Stage::Confirm;
-        handshake.impostors = 0;
+        handshake.contested = false;
         handshake.expires = now.saturating_add(self.config.transport.handshake_timeout);
         self.stats.dh_operations += 1;
         let (protocol, suite) = (choice.protocol, choice.suite);
@@ -296,6 +295,14 @@ impl Endpoint {
         let session = self.sessions.get(index).ok_or(DropReason::UnknownSession)?;
         let slot = session.handshake.ok_or(DropReason::Replayed)?;
         Ok((index, slot))
+    }
+}
+
+impl Handshake {
+    /// The dial is over unless the right answer comes soon.
+    fn contest(&mut self, now: Instant) {
+        self.contested = true;
+        self.expires = self.expires.min(now.saturating_add(IMPOSTOR_PATIENCE));
     }
 }
 

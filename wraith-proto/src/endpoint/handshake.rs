@@ -64,8 +64,10 @@ pub(super) struct Handshake {
     pub(super) grease: u64,
     /// Cookies for which INIT was repeated at once.
     pub(super) cookies: u8,
-    /// Answers that authenticated but came from somebody else.
+    /// Answers that authenticated but came from somebody else, since INIT was last repeated by timer.
     pub(super) impostors: u8,
+    /// Somebody answered who is not the peer, or without proof that the peer speaks no common version.
+    pub(super) contested: bool,
     /// Bytes that came from the peer's address, and that went to it.
     pub(super) received: u32,
     sent: u32,
@@ -207,6 +209,7 @@ impl Handshake {
             grease: 0,
             cookies: 0,
             impostors: 0,
+            contested: false,
             received: 0,
             sent: 0,
             rtt: None,
@@ -310,6 +313,8 @@ impl Endpoint {
         }
         if handshake.repeat_at.is_some_and(|at| at <= now) {
             handshake.repeat_at = None;
+            // The right answer to the next one is to be read (`PROTO §4.19`).
+            handshake.impostors = 0;
             if handshake.may_send() {
                 let handshakes = &mut self.handshakes;
                 handshakes.links.push_back(&mut handshakes.due, slot);
@@ -374,10 +379,10 @@ impl Endpoint {
 
     fn give_up_handshake(&mut self, slot: u32) {
         let Some(handshake) = self.handshakes.slab.get(slot) else { return };
-        let (session, impostors) = (handshake.session, handshake.impostors);
+        let (session, contested) = (handshake.session, handshake.contested);
         match session {
-            // Nobody but impostors answered (`PROTO §4.19`).
-            Some(index) if impostors > 0 => self.end(index, End::silent(CloseReason::Refused)),
+            // Nobody else answered (`PROTO §4.16`, `§4.19`).
+            Some(index) if contested => self.end(index, End::silent(CloseReason::Refused)),
             Some(index) => self.end(index, End::silent(CloseReason::HandshakeTimeout)),
             None => {}
         }

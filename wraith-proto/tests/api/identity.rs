@@ -95,6 +95,20 @@ fn a_dial_ends_when_only_impostors_answer() {
     assert_eq!(events(&pair.left, session), [Event::Closed(CloseReason::Refused)]);
 }
 
+/// `PROTO §4.19`: the right answer to the next INIT is read.
+#[test]
+fn four_impostors_who_answer_one_init_do_not_end_the_dial() {
+    let (mut pair, session, init, _) = dialling(8);
+    for seed in 1..=5 {
+        let answer = Impostor::new(seed, b"wraith-sim", pair.now()).answer(pair.now(), &init);
+        let reason = if seed <= 4 { DropReason::Refused } else { DropReason::RateLimited };
+        assert_eq!(pair.inject(Side::Left, RIGHT, &answer), Outcome::Dropped(reason));
+    }
+    assert!(pair.run_until(both_connected, millis(300)));
+    pair.run_for(15 * SECOND);
+    assert_eq!(events(&pair.left, session), [Event::Connected]);
+}
+
 /// `PROTO §4.19`: a refusal by somebody else is no refusal.
 #[test]
 fn an_impostors_refusal_does_not_end_the_dial() {

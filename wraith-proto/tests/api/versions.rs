@@ -6,7 +6,7 @@ use wraith_proto::wire::{
 use wraith_proto::{CloseReason, DropReason, Event, Outcome, SessionHandle};
 use wraith_sim::{LEFT, Pair, RIGHT, Side};
 
-use crate::common::{ONE_WAY, SECOND, Seen, both_connected, events, of_kind, small, watch};
+use crate::common::{ONE_WAY, SECOND, Seen, both_connected, events, millis, of_kind, small, watch};
 
 /// A dial whose INIT was lost, and that INIT.
 fn dialling(seed: u64) -> (Pair, SessionHandle, Vec<u8>, Seen) {
@@ -68,14 +68,34 @@ fn a_list_with_the_version_that_was_tried_is_ignored() {
     assert!(pair.run_until(both_connected, SECOND));
 }
 
-/// `PROTO §4.16`
+/// `PROTO §4.16`: a second after the first one.
 #[test]
-fn a_list_without_a_version_that_is_spoken_ends_the_dial() {
-    let (mut pair, session, init, _) = dialling(4);
-    let list = versions(&init, &[7, 0x0a0a_0a0a]);
-    assert_eq!(pair.inject(Side::Left, RIGHT, &list), Outcome::Handshaking);
+fn a_list_without_a_version_that_is_spoken_ends_the_dial_if_nobody_else_answers() {
+    let (mut pair, session, init, seen) = dialling(4);
+    pair.intercept(|_| wraith_sim::Verdict::Drop);
+    let (start, list) = (pair.now(), versions(&init, &[7, 0x0a0a_0a0a]));
+    for _ in 0..3 {
+        assert_eq!(pair.inject(Side::Left, RIGHT, &list), Outcome::Handshaking);
+        assert!(events(&pair.left, session).is_empty());
+        pair.run_for(millis(300));
+    }
+    assert!(pair.run_until(|pair| pair.left.closed() == 1, SECOND));
+    assert_eq!(pair.now().saturating_since(start), SECOND);
     assert_eq!(events(&pair.left, session), [Event::Closed(CloseReason::Refused)]);
     assert_eq!(pair.left.endpoint.sessions(), 0);
+    pair.run_for(SECOND);
+    assert_eq!(of_kind(&seen, HandshakeKind::Finish).len(), 0);
+}
+
+/// `PROTO §4.16`: whoever saw INIT can have sent it.
+#[test]
+fn a_list_without_a_version_that_is_spoken_does_not_stop_the_peer_that_answers() {
+    let (mut pair, session, init, _) = dialling(6);
+    let list = versions(&init, &[7, 0x0a0a_0a0a]);
+    assert_eq!(pair.inject(Side::Left, RIGHT, &list), Outcome::Handshaking);
+    assert!(pair.run_until(both_connected, SECOND));
+    pair.run_for(15 * SECOND);
+    assert_eq!(events(&pair.left, session), [Event::Connected]);
 }
 
 /// `PROTO §4.16`

@@ -141,6 +141,7 @@ macro_rules! __protocol_cases {
                 cookies_without_end_make_no_flood: "PROTO §4.13", Dials, Usual;
                 a_malformed_or_late_cookie_is_dropped: "PROTO §2.8, §4.13", Dials, Usual;
                 versions_without_a_common_one_end_the_dial: "PROTO §4.16", Dials, Usual;
+                versions_without_a_common_one_do_not_stop_the_peer: "PROTO §4.16", Dials, Usual;
                 versions_with_the_version_tried_are_ignored: "PROTO §4.16, §2.8", Dials, Usual;
                 its_own_init_is_dropped: "PROTO §4.12", Dials, Usual;
                 a_finish_is_complete: "PROTO §4.1, §4.2, §4.4", Dials, Usual;
