@@ -36,14 +36,6 @@ pub(super) struct Receive {
     pub(super) ready: mpsc::Sender<SocketAddr>,
 }
 
-/// An application that is looked after from outside of its runner.
-trait End: App {
-    /// When to step at the latest.
-    fn wake_at(&self, now: Instant) -> Option<Instant>;
-    /// Whether it is over, and why if not as planned.
-    fn is_over(&self) -> Result<bool>;
-}
-
 struct Sender {
     job: Send,
     session: SessionHandle,
@@ -64,6 +56,7 @@ enum Phase {
 struct Receiver {
     meter: Arc<Meter>,
     received: u64,
+    look_at: Instant,
     watch: Watch,
     error: Option<Error>,
 }
@@ -93,7 +86,10 @@ impl Job for Send {
             watch: Watch::default(),
             error: None,
         };
-        let (driver, app) = drive(Runner::new(driver, endpoint, app))?;
+        let mut runner = Runner::new(driver, endpoint, app);
+        runner.run()?;
+        let (driver, _, app) = runner.into_parts();
+        app.error.map_or(Ok(()), Err)?;
         Ok((app.watch.seen(app.sent)?, driver.caps().mode))
     }
 }
@@ -104,8 +100,17 @@ impl Job for Receive {
     fn run<D: Park>(self, driver: D) -> Result<Measured> {
         let endpoint = Endpoint::new(config(RECEIVER), RECEIVER, driver.now())?;
         self.ready.send(driver.local_addr())?;
-        let app = Receiver { meter: self.meter, received: 0, watch: Watch::default(), error: None };
-        let (driver, app) = drive(Runner::new(driver, endpoint, app))?;
+        let app = Receiver {
+            meter: self.meter,
+            received: 0,
+            look_at: driver.now(),
+            watch: Watch::default(),
+            error: None,
+        };
+        let mut runner = Runner::new(driver, endpoint, app);
+        runner.run()?;
+        let (driver, _, app) = runner.into_parts();
+        app.error.map_or(Ok(()), Err)?;
         Ok((app.watch.seen(app.received)?, driver.caps().mode))
     }
 }
@@ -117,22 +122,6 @@ fn config(seed: [u8; 32]) -> Config {
     config.limits = Limits::client();
     config.transport = config.transport.with_suites(&[Suite::Aes256Gcm]);
     config
-}
-
-/// `Runner::run`, with instants to wake up at that are the application's own.
-fn drive<D: Park, A: End>(mut runner: Runner<D, A>) -> Result<(D, A)> {
-    loop {
-        let next = runner.step()?;
-        if runner.app_mut().is_over()? {
-            let (driver, _, app) = runner.into_parts();
-            return Ok((driver, app));
-        }
-        let now = runner.driver().now();
-        let next = [next, runner.app_mut().wake_at(now)].into_iter().flatten().min();
-        if next.is_none_or(|next| next > now) {
-            runner.driver_mut().park(next)?;
-        }
-    }
 }
 
 impl Sender {
@@ -170,7 +159,8 @@ impl App for Sender {
             _ => {}
         }
         note(&mut self.error, self.watch.look(&self.job.meter, self.sent));
-        Turn::Continue
+        let over = matches!(self.phase, Phase::Over) || self.error.is_some();
+        if over { Turn::Stop } else { Turn::Continue }
     }
 
     fn on_payload(&mut self, _: Payload<'_>) {}
@@ -182,19 +172,13 @@ impl App for Sender {
             _ => {}
         }
     }
-}
 
-impl End for Sender {
-    fn wake_at(&self, _: Instant) -> Option<Instant> {
+    fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Sending { end, .. } => Some(end),
             Phase::Draining { until } => Some(until),
             Phase::Connecting | Phase::Over => None,
         }
-    }
-
-    fn is_over(&self) -> Result<bool> {
-        self.error.clone().map_or(Ok(matches!(self.phase, Phase::Over)), |error| Err(error.into()))
     }
 }
 
@@ -205,9 +189,11 @@ impl Source for Sender {
 }
 
 impl App for Receiver {
-    fn on_turn(&mut self, _: Instant, _: &mut Endpoint) -> Turn {
+    fn on_turn(&mut self, now: Instant, _: &mut Endpoint) -> Turn {
         note(&mut self.error, self.watch.look(&self.meter, self.received));
-        Turn::Continue
+        self.look_at = now.saturating_add(LOOK);
+        let over = self.meter.is_finished() || self.error.is_some();
+        if over { Turn::Stop } else { Turn::Continue }
     }
 
     fn on_payload(&mut self, payload: Payload<'_>) {
@@ -215,15 +201,9 @@ impl App for Receiver {
     }
 
     fn on_event(&mut self, _: Instant, _: &mut Endpoint, _: SessionHandle, _: Event) {}
-}
 
-impl End for Receiver {
-    fn wake_at(&self, now: Instant) -> Option<Instant> {
-        Some(now.saturating_add(LOOK))
-    }
-
-    fn is_over(&self) -> Result<bool> {
-        self.error.clone().map_or(Ok(self.meter.is_finished()), |error| Err(error.into()))
+    fn wake_at(&self) -> Option<Instant> {
+        Some(self.look_at)
     }
 }
 
