@@ -30,14 +30,9 @@ pub(crate) struct Contact {
     token: Token,
     /// Seconds since the start, of its last answer.
     pub(crate) seen: u32,
-}
-
-/// What a scan over all contacts needs to know, apart from the place, in one byte.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Mark {
-    family: Family,
     /// It waits for a place in its bucket.
     spare: bool,
+    /// Requests in a row without an answer.
     failures: u8,
 }
 
@@ -50,7 +45,7 @@ pub(crate) struct Table {
     own: Place,
     len: usize,
     places: Box<[Place]>,
-    marks: Box<[Mark]>,
+    families: Box<[Family]>,
     contacts: Box<[Contact]>,
     live: [[u8; BUCKETS]; 2],
 }
@@ -65,13 +60,15 @@ impl Table {
             node: Node { key: [0; 32], address: Address::v4([0; 4], [0; 2]) },
             token: Token::default(),
             seen: 0,
+            spare: false,
+            failures: 0,
         };
         let capacity = usize::from(capacity);
         Self {
             own,
             len: 0,
             places: vec![Place::default(); capacity].into(),
-            marks: vec![Mark { family: Family::V4, spare: false, failures: 0 }; capacity].into(),
+            families: vec![Family::V4; capacity].into(),
             contacts: vec![blank; capacity].into(),
             live: [[0; BUCKETS]; 2],
         }
@@ -79,7 +76,7 @@ impl Table {
 
     /// Bytes on the heap for `capacity` contacts.
     pub(crate) const fn memory(capacity: u16) -> usize {
-        capacity as usize * (size_of::<Place>() + size_of::<Mark>() + size_of::<Contact>())
+        capacity as usize * (size_of::<Place>() + size_of::<Family>() + size_of::<Contact>())
     }
 
     /// Takes note that `node` answered. If it has to wait for a place, this is whom to ping: the contact of its bucket
@@ -104,8 +101,8 @@ impl Table {
         let at = self.len;
         self.len += 1;
         self.places[at] = place;
-        self.marks[at] = Mark { family, spare: full, failures: 0 };
-        self.contacts[at] = Contact { node, token, seen: now };
+        self.families[at] = family;
+        self.contacts[at] = Contact { node, token, seen: now, spare: full, failures: 0 };
         if !full {
             self.live[family as usize][bucket] += 1;
         }
@@ -119,17 +116,16 @@ impl Table {
         if self.contacts[at].node.address != node.address {
             return;
         }
-        let (Mark { family, spare, .. }, Some(bucket)) = (self.marks[at], self.own.bucket(place)) else {
-            return;
-        };
-        self.marks[at].failures += 1;
+        let (family, spare) = (self.families[at], self.contacts[at].spare);
+        let Some(bucket) = self.own.bucket(place) else { return };
+        self.contacts[at].failures += 1;
         let heir = self.spares(bucket, family).max_by_key(|&at| self.contacts[at].seen);
-        if self.marks[at].failures < PATIENCE && !spare && heir.is_none() {
+        if self.contacts[at].failures < PATIENCE && !spare && heir.is_none() {
             return;
         }
         if !spare {
             match heir {
-                Some(heir) => self.marks[heir].spare = false,
+                Some(heir) => self.contacts[heir].spare = false,
                 None => self.live[family as usize][bucket] -= 1,
             }
         }
@@ -139,12 +135,13 @@ impl Table {
     /// The [`K`] contacts nearest to `target`, of one family or of both, without those whose last request failed.
     pub(crate) fn nearest(&self, target: Place, family: Option<Family>) -> Nearest {
         let mut nearest = Nearest::new();
-        for (at, (place, mark)) in self.places[..self.len].iter().zip(&self.marks[..self.len]).enumerate() {
+        for (at, (place, own)) in self.places[..self.len].iter().zip(&self.families[..self.len]).enumerate() {
             let distance = place.distance(target);
             if nearest.is_full() && nearest.last().is_some_and(|&(worst, _)| worst <= distance) {
                 continue;
             }
-            if mark.spare || mark.failures > 0 || family.is_some_and(|family| family != mark.family) {
+            let contact = &self.contacts[at];
+            if contact.spare || contact.failures > 0 || family.is_some_and(|family| family != *own) {
                 continue;
             }
             if nearest.is_full() {
@@ -182,7 +179,7 @@ impl Table {
 
     /// The contact that was silent for longest, spares apart, if that is longer than [`STALE`].
     pub(crate) fn stalest(&self, now: u32) -> Option<Node> {
-        let live = (0..self.len).filter(|&at| !self.marks[at].spare);
+        let live = (0..self.len).filter(|&at| !self.contacts[at].spare);
         let oldest = live.min_by_key(|&at| self.contacts[at].seen)?;
         self.is_stale(oldest, now).then(|| self.contacts[oldest].node)
     }
@@ -204,11 +201,7 @@ impl Table {
 
     /// Contacts, spares apart.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Contact> {
-        self.contacts[..self.len]
-            .iter()
-            .zip(&self.marks)
-            .filter(|(_, mark)| !mark.spare)
-            .map(|(contact, _)| contact)
+        self.contacts[..self.len].iter().filter(|contact| !contact.spare)
     }
 
     /// How many contacts there are, spares apart.
@@ -226,8 +219,8 @@ impl Table {
                 return;
             }
         }
-        self.contacts[at] = Contact { node, token, seen: now };
-        self.marks[at].failures = 0;
+        let spare = self.contacts[at].spare;
+        self.contacts[at] = Contact { node, token, seen: now, spare, failures: 0 };
     }
 
     fn find(&self, place: Place, key: &[u8; 32]) -> Option<usize> {
@@ -235,21 +228,21 @@ impl Table {
     }
 
     fn is_stale(&self, at: usize, now: u32) -> bool {
-        now.saturating_sub(self.contacts[at].seen) > STALE || self.marks[at].failures > 0
+        now.saturating_sub(self.contacts[at].seen) > STALE || self.contacts[at].failures > 0
     }
 
     fn in_bucket(&self, bucket: usize, family: Family) -> impl Iterator<Item = usize> {
         let found = move |at: &usize| self.own.bucket(self.places[*at]) == Some(bucket);
-        (0..self.len).filter(found).filter(move |&at| self.marks[at].family == family)
+        (0..self.len).filter(found).filter(move |&at| self.families[at] == family)
     }
 
     fn spares(&self, bucket: usize, family: Family) -> impl Iterator<Item = usize> {
-        self.in_bucket(bucket, family).filter(|&at| self.marks[at].spare)
+        self.in_bucket(bucket, family).filter(|&at| self.contacts[at].spare)
     }
 
     /// Who was silent for longest in a bucket, if that is too long.
     fn oldest(&self, bucket: usize, family: Family, now: u32) -> Option<Node> {
-        let live = self.in_bucket(bucket, family).filter(|&at| !self.marks[at].spare);
+        let live = self.in_bucket(bucket, family).filter(|&at| !self.contacts[at].spare);
         let oldest = live.min_by_key(|&at| self.contacts[at].seen)?;
         self.is_stale(oldest, now).then(|| self.contacts[oldest].node)
     }
@@ -257,7 +250,7 @@ impl Table {
     /// Whether the pool has a place, which a spare may have to leave to one that does not wait.
     fn make_room(&mut self, for_spare: bool) -> bool {
         if self.len == self.contacts.len() {
-            let spares = (0..self.len).filter(|&at| self.marks[at].spare);
+            let spares = (0..self.len).filter(|&at| self.contacts[at].spare);
             match spares.min_by_key(|&at| self.contacts[at].seen) {
                 Some(spare) if !for_spare => self.remove(spare),
                 _ => return false,
@@ -270,7 +263,7 @@ impl Table {
     fn remove(&mut self, at: usize) {
         self.len -= 1;
         self.places.swap(at, self.len);
-        self.marks.swap(at, self.len);
+        self.families.swap(at, self.len);
         self.contacts.swap(at, self.len);
     }
 }

@@ -1,5 +1,6 @@
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;

@@ -85,6 +85,13 @@ impl PeerId {
         crypto.is_peer(public, form).then_some(Self(*public))
     }
 
+    /// The peer of this public key if `crypto` finds it acceptable.
+    pub(crate) fn recognised_by(crypto: &dyn CryptoProvider, public: &[u8; 32]) -> Option<Self> {
+        // Of what is no point the form is no peer's either.
+        let form = crypto.static_public(&Self(*public));
+        Self::checked_by(crypto, public, &form)
+    }
+
     /// The public key.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

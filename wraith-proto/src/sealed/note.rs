@@ -17,7 +17,7 @@ impl Mailbox {
     /// The peer with these bytes: at once if it is remembered, else after the check of `PROTO §3.2`; [`None`] if that fails.
     pub fn recognise(&self, peer: &[u8; 32]) -> Option<PeerId> {
         let remembered = self.peers.name(peer);
-        remembered.or_else(|| PeerId::checked_by(self.crypto, peer).map(|(peer, _)| peer))
+        remembered.or_else(|| PeerId::recognised_by(self.crypto, peer))
     }
 
     /// Seals the body that stands in `note` at [`NOTE_BODY_AT`], with 16 bytes of room behind it, to `to`. `prefix` travels
