@@ -83,14 +83,13 @@ impl Shortlist {
         if !has_room_for(self.entries.iter().map(|entry| &entry.node.address), &node.address) {
             return;
         }
-        if self.entries.is_full() && !self.drop_last() {
+        if self.entries.is_full() && !self.drop_last(index) {
             return;
         }
         let token = Token::default();
         let entry =
             Entry { node, distance, state: State::New, paths: 1 << path, depth, token, asked_again: false };
-        let index = index.min(self.entries.len());
-        // There is room: one was dropped.
+        // There is room: one behind was dropped.
         let _ = self.entries.insert(index, entry);
         let _ = self.keys.insert(index, beginning(&entry.node));
     }
@@ -154,10 +153,10 @@ impl Shortlist {
         self.entries.iter().filter(|entry| entry.depth == 1).count()
     }
 
-    /// The last that nobody waits for goes.
-    fn drop_last(&mut self) -> bool {
+    /// The last that nobody waits for goes, if it is at `from` or behind.
+    fn drop_last(&mut self, from: usize) -> bool {
         let last = self.entries.iter().rposition(|entry| entry.state != State::Asked);
-        last.is_some_and(|last| {
+        last.filter(|&last| last >= from).is_some_and(|last| {
             self.entries.remove(last);
             self.keys.remove(last);
             true
@@ -233,6 +232,24 @@ mod tests {
             (distances.len(), distances[0], distances[54], distances[55]),
             (CAPACITY, 5, 1_053, 1_055)
         );
+    }
+
+    #[test]
+    fn a_full_list_stays_sorted_though_its_last_were_asked() {
+        let mut list = Shortlist::default();
+        for at in 0..CAPACITY as u8 {
+            list.learn(node(at), 10 * u64::from(at), 0, 1);
+        }
+        for at in [530, 540, 550] {
+            list.at(at).unwrap().state = State::Asked;
+        }
+        let before = distances(&list);
+        // Nobody behind it may go, and those before it are nearer.
+        list.learn(node(100), 545, 0, 1);
+        assert_eq!(distances(&list), before);
+        list.learn(node(101), 515, 0, 1);
+        assert!(distances(&list).is_sorted());
+        assert!([515, 530, 540, 550].iter().all(|&at| list.at(at).is_some()) && list.at(520).is_none());
     }
 
     #[test]
