@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wraith_dht_proto::{Id, Kind, Limits, Record, value_key};
 use wraith_sim::Rng;
-use wraith_sim::dht::{Adversaries, DhtNetwork, Ended, Plan, Report, run};
+use wraith_sim::dht::{Adversaries, DhtNetwork, End, Ended, Plan, Report, run};
 
 const PLAN: Plan = Plan {
     nodes: 100,
@@ -13,6 +13,8 @@ const PLAN: Plan = Plan {
     lookups: 500,
     churn: 0.0,
     adversaries: Adversaries { silent: 0.0, lying: 0.0, flooding: 0.0 },
+    loss: 0.0,
+    ipv6: 0.0,
 };
 
 /// The targets: mean steps and milliseconds at most, and nothing lost.
@@ -36,6 +38,7 @@ fn a_hundred_nodes_find_what_they_store() {
 fn a_thousand_nodes_find_what_they_store() {
     let report = run(&Plan { nodes: 1_000, ..PLAN });
     assert_within(&report, 4.2, 183.0);
+    assert_eq!(report.joined, 1_000);
     assert!((600..1_700).contains(&report.estimated_nodes), "{}", report.estimated_nodes);
 }
 
@@ -95,13 +98,58 @@ fn survives_ground_ids(seed: u64) -> bool {
     }
     net.call(asks, |dht, now| dht.get(key, Kind::Value, now)).unwrap();
     net.run_for(Duration::from_secs(10));
-    matches!(&net.take_ended()[..], [(_, _, Ended::Found { value: found, .. })] if *found == value)
+    matches!(&net.take_ended()[..], [End { ended: Ended::Found { value: found, .. }, .. }] if *found == value)
 }
 
 #[test]
 fn ids_ground_near_a_key_do_not_hide_its_value() {
-    // 95 of 100 are asked for; all of these hold.
-    for seed in 1..=4 {
-        assert!(survives_ground_ids(seed), "seed {seed}");
-    }
+    // 95 of 100 are asked for; all of the first four hold.
+    let full = std::env::var("WRAITH_BUDGET").is_ok_and(|budget| budget == "full");
+    let seeds = if full { 100 } else { 4 };
+    let lost: Vec<u64> = (1..=seeds).filter(|&seed| !survives_ground_ids(seed)).collect();
+    println!(
+        "200 ground ids from two /24s against 200 nodes: {} of {seeds} values found",
+        seeds - lost.len() as u64
+    );
+    assert!(lost.len() as u64 * 20 <= seeds, "lost with the seeds {lost:?}");
+}
+
+#[test]
+fn lookups_succeed_though_a_datagram_in_twenty_gets_lost_each_way() {
+    let report = run(&Plan { loss: 0.05, ..PLAN });
+    assert_eq!(report.joined, 100);
+    assert!(report.lookups > 300 && report.success() >= 0.99, "{} of {}", report.found, report.lookups);
+    let (without, with) = (run(&PLAN).mean_ms(), report.mean_ms());
+    assert!(without < with && with < 2.0 * without, "{without} ms, and {with} with loss");
+}
+
+#[test]
+fn each_family_is_a_network_of_its_own() {
+    let report = run(&Plan { ipv6: 0.4, ..PLAN });
+    assert_eq!((report.joined, report.found), (100, report.lookups));
+    assert!((150..400).contains(&report.lookups), "{}", report.lookups);
+    // About 40 and 60 nodes by their own estimates, and no contacts across.
+    assert!((25..90).contains(&report.estimated_nodes), "{}", report.estimated_nodes);
+    assert!(report.mean_contacts < 60.0, "{}", report.mean_contacts);
+    let only = run(&Plan { ipv6: 1.0, ..PLAN });
+    assert!(only.found == only.lookups && only.lookups > 300 && only.mean_contacts > report.mean_contacts);
+}
+
+#[test]
+fn nodes_notice_that_their_network_has_grown() {
+    let mut net = DhtNetwork::new(Limits { records: 16, record_bytes: 8 << 10, ..Limits::default() }, 1);
+    let grow = |net: &mut DhtNetwork, count| {
+        for _ in 0..count {
+            net.add(Duration::ZERO);
+            net.run_for(Duration::from_millis(5));
+        }
+        net.run_for(Duration::from_secs(30));
+        let mut sizes: Vec<u64> = (0..60).filter_map(|at| net.node(at).network_size()).collect();
+        sizes.sort_unstable();
+        assert!(sizes.len() >= 59, "{sizes:?}");
+        sizes[sizes.len() / 2]
+    };
+    let before = grow(&mut net, 60);
+    let after = grow(&mut net, 540);
+    assert!((40..90).contains(&before) && (400..900).contains(&after), "{before} nodes, then {after}");
 }

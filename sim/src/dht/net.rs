@@ -1,8 +1,8 @@
 //! The nodes and the datagrams between them.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use wraith_dht_proto::{
@@ -11,6 +11,7 @@ use wraith_dht_proto::{
 use wraith_proto::wire::Writer;
 use wraith_proto::{Identity, Instant};
 
+use super::queue::{Messages, Queue};
 use crate::Rng;
 
 /// What a node does once it [turned](DhtNetwork::turn).
@@ -35,12 +36,13 @@ struct Node {
 }
 
 /// What comes to a node.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 enum Arrival {
     Timer,
     Join,
     Flood,
-    Message(u32, Box<[u8]>),
+    /// From whom, and which of [`Messages`].
+    Message(u32, u32),
 }
 
 /// How a lookup ended.
@@ -59,17 +61,36 @@ pub enum Ended {
     Nothing,
 }
 
+/// A lookup that has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct End {
+    /// Whose it was.
+    pub node: u32,
+    /// Which of that node's.
+    pub query: QueryId,
+    /// When.
+    pub at: Instant,
+    /// How.
+    pub ended: Ended,
+}
+
 /// Many nodes, reproducible from one seed.
 pub struct DhtNetwork {
     nodes: Vec<Node>,
-    by_address: HashMap<SocketAddr, u32>,
-    liars: Vec<u32>,
-    queue: BinaryHeap<Reverse<(u64, u64, u32, Arrival)>>,
-    sent: u64,
+    by_address: HashMap<SocketAddr, u32, BuildHasherDefault<AddressHasher>>,
+    /// The first node of each family, through which others join.
+    first: [Option<u32>; 2],
+    liars: Vec<(Id, NodeRef)>,
+    queue: Queue<(u32, Arrival)>,
+    messages: Messages,
     now: Instant,
     rng: Rng,
     limits: Limits,
-    ended: Vec<(u32, QueryId, Ended)>,
+    /// Millionths of the datagrams that get lost.
+    loss: u32,
+    /// Millionths of the nodes that have IPv6.
+    ipv6: u32,
+    ended: Vec<End>,
     datagrams: u64,
 }
 
@@ -78,24 +99,35 @@ impl DhtNetwork {
     pub fn new(limits: Limits, seed: u64) -> Self {
         Self {
             nodes: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: HashMap::default(),
+            first: [None; 2],
             liars: Vec::new(),
-            queue: BinaryHeap::new(),
-            sent: 0,
+            queue: Queue::new(),
+            messages: Messages::default(),
             now: Instant::from_nanos(3_600_000_000_000),
             rng: Rng::new(seed),
             limits,
+            loss: 0,
+            ipv6: 0,
             ended: Vec::new(),
             datagrams: 0,
         }
     }
 
-    /// Adds a node at a random public address, which joins through the first one after `delay`.
+    /// From now on so many millionths of the datagrams get lost, each way.
+    pub const fn lose(&mut self, ppm: u32) {
+        self.loss = ppm;
+    }
+
+    /// From now on so many millionths of the nodes that are added have IPv6.
+    pub const fn add_ipv6(&mut self, ppm: u32) {
+        self.ipv6 = ppm;
+    }
+
+    /// Adds a node at a random public address, which joins through the first one of its family after `delay`.
     pub fn add(&mut self, delay: Duration) -> u32 {
         let address = loop {
-            let [a, b, c, d, ..] = self.rng.next_u64().to_be_bytes();
-            let ip = Ipv4Addr::new(11 + a % 80, b, c, d);
-            let address = SocketAddr::from((ip, 7_000));
+            let address = self.draw_address();
             if !self.by_address.contains_key(&address) {
                 break address;
             }
@@ -106,15 +138,31 @@ impl DhtNetwork {
         let me = NodeRef::new(&peer, address);
         self.nodes.push(Node { dht, me, behaviour: Behaviour::Honest, armed: u64::MAX });
         self.by_address.insert(address, at);
+        self.first[usize::from(address.is_ipv6())].get_or_insert(at);
         self.schedule(self.now.saturating_add(delay), at, Arrival::Join);
         at
+    }
+
+    fn draw_address(&mut self) -> SocketAddr {
+        let random = self.rng.next_u64();
+        let [a, b, c, d, ..] = random.to_be_bytes();
+        if self.ipv6 > 0 && self.rng.chance(self.ipv6) {
+            let high =
+                u64::from(u32::from_be_bytes([0x2a, a, b, c])) << 32 | u64::from(self.rng.next_u64() as u32);
+            let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(random));
+            return SocketAddr::from((ip, 7_000));
+        }
+        SocketAddr::from((Ipv4Addr::new(11 + a % 80, b, c, d), 7_000))
     }
 
     /// From now on the node behaves so.
     pub fn turn(&mut self, node: u32, behaviour: Behaviour) {
         self.nodes[node as usize].behaviour = behaviour;
         match behaviour {
-            Behaviour::Lying => self.liars.push(node),
+            Behaviour::Lying => {
+                let me = self.nodes[node as usize].me;
+                self.liars.push((Id::of_node(&me.key), me));
+            }
             Behaviour::Flooding => self.schedule(self.now, node, Arrival::Flood),
             _ => {}
         }
@@ -142,9 +190,9 @@ impl DhtNetwork {
     /// Lets `time` pass.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now.saturating_add(time);
-        while self.queue.peek().is_some_and(|Reverse((at, ..))| *at <= end.as_nanos()) {
-            let Some(Reverse((at, _, node, arrival))) = self.queue.pop() else { break };
-            self.now = Instant::from_nanos(at);
+        while let Some(event) = self.queue.pop(end.as_nanos()) {
+            self.now = Instant::from_nanos(event.when);
+            let (node, arrival) = event.what;
             self.arrive(node, arrival);
         }
         self.now = end;
@@ -192,20 +240,39 @@ impl DhtNetwork {
         &mut self.rng
     }
 
+    /// Whether a node has IPv6.
+    pub fn is_ipv6(&self, node: u32) -> bool {
+        self.nodes[node as usize].me.address.is_ipv6()
+    }
+
+    /// Whether others join through a node.
+    pub fn is_first(&self, node: u32) -> bool {
+        self.first.contains(&Some(node))
+    }
+
     /// The lookups that have ended since the last call.
-    pub fn take_ended(&mut self) -> Vec<(u32, QueryId, Ended)> {
+    pub fn take_ended(&mut self) -> Vec<End> {
         std::mem::take(&mut self.ended)
     }
 
     fn arrive(&mut self, at: u32, arrival: Arrival) {
+        if let Arrival::Message(from, message) = arrival {
+            let bytes = self.messages.take(message);
+            self.receive(at, from, &bytes);
+            return self.messages.give_back(message, bytes);
+        }
         let now = self.now;
-        let first = self.nodes[0].me;
+        let first = self.first[usize::from(self.is_ipv6(at))].map(|first| self.nodes[first as usize].me);
         let node = &mut self.nodes[at as usize];
         if node.behaviour == Behaviour::Silent {
             return;
         }
         match arrival {
-            Arrival::Join => node.dht.bootstrap(first, now),
+            Arrival::Join => {
+                if let Some(first) = first {
+                    node.dht.bootstrap(first, now);
+                }
+            }
             Arrival::Timer => {
                 if now.as_nanos() < node.armed {
                     return;
@@ -213,18 +280,24 @@ impl DhtNetwork {
                 node.armed = u64::MAX;
                 node.dht.handle_timeout(now);
             }
-            Arrival::Message(from, message) => {
-                if node.behaviour == Behaviour::Lying
-                    && let Ok((Header::Request { transaction, .. }, len)) = Header::parse(&message)
-                {
-                    return self.lie(at, from, transaction, &message[len..]);
-                }
-                let from = self.nodes[from as usize].me;
-                // What is dropped is the node's business.
-                let _ = self.nodes[at as usize].dht.handle_unsealed(now, from, &message);
-            }
             Arrival::Flood => return self.flood(at),
+            Arrival::Message(..) => {}
         }
+        self.pump(at);
+    }
+
+    fn receive(&mut self, at: u32, from: u32, message: &[u8]) {
+        let now = self.now;
+        match (self.nodes[at as usize].behaviour, Header::parse(message)) {
+            (Behaviour::Silent, _) => return,
+            (Behaviour::Lying, Ok((Header::Request { transaction, .. }, len))) => {
+                return self.lie(at, from, transaction, &message[len..]);
+            }
+            _ => {}
+        }
+        let from = self.nodes[from as usize].me;
+        // What is dropped is the node's business.
+        let _ = self.nodes[at as usize].dht.handle_unsealed(now, from, message);
         self.pump(at);
     }
 
@@ -236,13 +309,13 @@ impl DhtNetwork {
         }
         let node = &mut self.nodes[at as usize];
         while let Some(event) = node.dht.poll_event() {
-            let Event::Ended(id, outcome) = event else { continue };
+            let Event::Ended(query, outcome) = event else { continue };
             let ended = match outcome {
                 Outcome::Found { record, hops } => Ended::Found { value: record.value().to_vec(), hops },
                 Outcome::Stored { nodes, .. } => Ended::Stored(nodes),
                 _ => Ended::Nothing,
             };
-            self.ended.push((at, id, ended));
+            self.ended.push(End { node: at, query, at: self.now, ended });
         }
         let due = node.dht.poll_timeout().max(self.now);
         if due.as_nanos() < node.armed {
@@ -255,9 +328,12 @@ impl DhtNetwork {
         self.datagrams += 1;
         let delay = self.delay();
         let Some(&at) = self.by_address.get(&transmit.to) else { return };
+        let reaches =
+            self.is_ipv6(from) == transmit.to.is_ipv6() && !(self.loss > 0 && self.rng.chance(self.loss));
         // Sealed to another key, nobody there could open it.
-        if transmit.key.is_none_or(|key| self.nodes[at as usize].me.key == key) {
-            self.schedule(self.now.saturating_add(delay), at, Arrival::Message(from, message.into()));
+        if reaches && transmit.key.is_none_or(|key| self.nodes[at as usize].me.key == key) {
+            let message = self.messages.keep(message);
+            self.schedule(self.now.saturating_add(delay), at, Arrival::Message(from, message));
         }
     }
 
@@ -274,12 +350,13 @@ impl DhtNetwork {
         answer.extend_from_slice(&transaction);
         let header = answer.len();
         answer.extend_from_slice(&[1; 16]);
+        let NodeRef { key, address } = self.nodes[from as usize].me;
         match Ask::parse(request) {
             Ok(Ask::FindNode(target) | Ask::FindValue(target, _)) => {
                 answer.push(2);
                 answer.extend_from_slice(&[1; 8]);
                 answer.push(0);
-                self.name_liars(&target, &mut answer);
+                self.name_liars(&target, address.is_ipv6(), &mut answer);
             }
             Ok(Ask::Store { .. }) => {
                 answer.push(4);
@@ -287,27 +364,33 @@ impl DhtNetwork {
             }
             _ => answer.push(1),
         }
-        let NodeRef { key, address } = self.nodes[from as usize].me;
         let transmit = Transmit { to: address, header, len: answer.len(), key: Some(key) };
         self.send(at, &transmit, &answer);
     }
 
-    fn name_liars(&self, target: &Id, answer: &mut Vec<u8>) {
-        let near = |at: &u32| Id::of_node(&self.nodes[*at as usize].me.key).distance(target);
-        let mut liars = self.liars.clone();
+    fn name_liars(&self, target: &Id, ipv6: bool, answer: &mut Vec<u8>) {
+        let near = |&at: &u32| self.liars[at as usize].0.distance(target);
+        let reachable = |&at: &u32| self.liars[at as usize].1.address.is_ipv6() == ipv6;
+        let mut liars: Vec<u32> = (0..self.liars.len() as u32).filter(reachable).collect();
         let named = liars.len().min(20);
         if named > 0 {
             liars.select_nth_unstable_by_key(named - 1, near);
         }
         answer.push(named as u8);
         for &liar in &liars[..named] {
-            let NodeRef { key, address } = self.nodes[liar as usize].me;
-            if let SocketAddr::V4(address) = address {
-                answer.push(4);
-                answer.extend_from_slice(&address.ip().octets());
-                answer.extend_from_slice(&address.port().to_be_bytes());
-                answer.extend_from_slice(&key);
+            let NodeRef { key, address } = self.liars[liar as usize].1;
+            match address {
+                SocketAddr::V4(address) => {
+                    answer.push(4);
+                    answer.extend_from_slice(&address.ip().octets());
+                }
+                SocketAddr::V6(address) => {
+                    answer.push(6);
+                    answer.extend_from_slice(&address.ip().octets());
+                }
             }
+            answer.extend_from_slice(&address.port().to_be_bytes());
+            answer.extend_from_slice(&key);
         }
     }
 
@@ -331,8 +414,29 @@ impl DhtNetwork {
     }
 
     fn schedule(&mut self, when: Instant, node: u32, arrival: Arrival) {
-        self.sent += 1;
-        self.queue.push(Reverse((when.as_nanos(), self.sent, node, arrival)));
+        self.queue.push(when.as_nanos(), (node, arrival));
+    }
+}
+
+/// Mixes the bytes of an address: fast, and without a key, which simulations do not need.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = Rng::new(self.0 ^ word).next_u64();
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

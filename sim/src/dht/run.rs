@@ -6,10 +6,10 @@ use std::time::Duration;
 use wraith_dht_proto::{Kind, Limits, QueryId, RateLimits, Record, value_key};
 use wraith_proto::Instant;
 
-use super::net::{Behaviour, DhtNetwork, Ended};
+use super::net::{Behaviour, DhtNetwork, End, Ended};
 
-/// What [`run`] assumes of the network between nodes, for reports.
-pub const LATENCY_MODEL: &str = "10-60 ms each way, mean 30 (second smallest of 4 uniform draws), no loss";
+/// What [`run`] assumes of the time that a datagram takes, for reports.
+pub const LATENCY_MODEL: &str = "10-60 ms each way, mean 30 (second smallest of 4 uniform draws)";
 
 /// What to simulate.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -24,6 +24,11 @@ pub struct Plan {
     pub churn: f64,
     /// Who does not behave.
     pub adversaries: Adversaries,
+    /// Share of the datagrams that get lost, each way, 0 to 1.
+    pub loss: f64,
+    /// Share of the nodes that have IPv6, 0 to 1. They are a network of their own: a value is looked for by nodes of the
+    /// family that stored it.
+    pub ipv6: f64,
 }
 
 /// Nodes that join as others do and turn before anything is stored.
@@ -48,6 +53,8 @@ pub struct Report {
     pub hops: Vec<u8>,
     /// Time to each value, sorted.
     pub times: Vec<Duration>,
+    /// Honest nodes that knew others when values were stored.
+    pub joined: u32,
     /// Contacts of an honest node in the mean.
     pub mean_contacts: f64,
     /// Nodes that each value was stored on, in the mean.
@@ -85,21 +92,32 @@ impl Report {
 
 /// Simulates `plan`.
 pub fn run(plan: &Plan) -> Report {
+    // A value on some 25 nodes and one for ten nodes at most makes 2.5 a node.
     let limits = Limits {
-        records: 512,
-        record_bytes: 64 << 10,
+        records: 96,
+        record_bytes: 36 << 10,
         rate: RateLimits { all: 1_000, per_prefix: 50 },
         ..Limits::default()
     };
     let mut net = DhtNetwork::new(limits, plan.seed);
+    net.lose(ppm(plan.loss));
+    net.add_ipv6(ppm(plan.ipv6));
     let start = net.now();
     join(&mut net, plan.nodes);
     turn(&mut net, plan);
+    let is_joined =
+        |&node: &u32| net.behaviour(node) == Behaviour::Honest && net.node(node).contact_count() > 0;
+    let joined = (0..net.len()).filter(is_joined).count() as u32;
     let values = store(&mut net, plan);
     let mut report = look(&mut net, plan, &values);
+    report.joined = joined;
     describe(&net, &mut report);
     report.time = net.now().saturating_since(start);
     report
+}
+
+fn ppm(share: f64) -> u32 {
+    (share * 1e6).round() as u32
 }
 
 /// Nodes join 200 a second, and have a minute to settle.
@@ -113,15 +131,14 @@ fn join(net: &mut DhtNetwork, nodes: u32) {
 
 fn turn(net: &mut DhtNetwork, plan: &Plan) {
     let Adversaries { silent, lying, flooding } = plan.adversaries;
-    // Not the first, through which others join.
-    let mut next = 1;
+    // Not those through which others join.
+    let mut turning = (0..plan.nodes).filter(|&node| !net.is_first(node)).collect::<Vec<_>>().into_iter();
     for (share, behaviour) in
         [(silent, Behaviour::Silent), (lying, Behaviour::Lying), (flooding, Behaviour::Flooding)]
     {
         let count = (share * f64::from(plan.nodes)).round() as u32;
-        for _ in 0..count.min(plan.nodes - next) {
-            net.turn(next, behaviour);
-            next += 1;
+        for node in turning.by_ref().take(count as usize) {
+            net.turn(node, behaviour);
         }
     }
 }
@@ -129,6 +146,8 @@ fn turn(net: &mut DhtNetwork, plan: &Plan) {
 struct Value {
     bytes: Vec<u8>,
     copies: u8,
+    /// The family of the node that stored it.
+    ipv6: bool,
 }
 
 /// Honest nodes store values, one a lookup but not more than one for ten nodes.
@@ -142,13 +161,13 @@ fn store(net: &mut DhtNetwork, plan: &Plan) -> Vec<Value> {
         let node = honest(net);
         if let Ok(id) = net.call(node, |dht, now| dht.put(&Record::Value(&bytes), None, now)) {
             waiting.insert((node, id), values.len());
-            values.push(Value { bytes, copies: 0 });
+            values.push(Value { bytes, copies: 0, ipv6: net.is_ipv6(node) });
         }
         net.run_for(Duration::from_millis(20));
     }
     net.run_for(Duration::from_secs(20));
-    for (node, id, ended) in net.take_ended() {
-        if let (Some(&at), Ended::Stored(copies)) = (waiting.get(&(node, id)), ended) {
+    for End { node, query, ended, .. } in net.take_ended() {
+        if let (Some(&at), Ended::Stored(copies)) = (waiting.get(&(node, query)), ended) {
             values[at].copies = copies;
         }
     }
@@ -162,6 +181,7 @@ fn look(net: &mut DhtNetwork, plan: &Plan, values: &[Value]) -> Report {
         found: 0,
         hops: Vec::new(),
         times: Vec::new(),
+        joined: 0,
         mean_contacts: 0.0,
         mean_copies: values.iter().map(|value| f64::from(value.copies)).sum::<f64>()
             / values.len().max(1) as f64,
@@ -179,8 +199,8 @@ fn look(net: &mut DhtNetwork, plan: &Plan, values: &[Value]) -> Report {
         due += replaced;
         while due >= 1.0 {
             let gone = honest(net);
-            // The first stays: the others join through it. Who looks for something stays until it has it.
-            if gone != 0 && !waiting.keys().any(|&(node, _)| node == gone) {
+            // Through the first of a family the others join. Who looks for something stays until it has it.
+            if !net.is_first(gone) && !waiting.keys().any(|&(node, _)| node == gone) {
                 net.turn(gone, Behaviour::Silent);
                 net.add(Duration::ZERO);
             }
@@ -189,7 +209,8 @@ fn look(net: &mut DhtNetwork, plan: &Plan, values: &[Value]) -> Report {
         let at = net.rng().below(values.len() as u64) as usize;
         let key = value_key(&values[at].bytes);
         let node = honest(net);
-        if net.node(node).contact_count() > 0
+        if net.is_ipv6(node) == values[at].ipv6
+            && net.node(node).contact_count() > 0
             && !net.node(node).holds(&key, Kind::Value, net.now())
             && let Ok(id) = net.call(node, |dht, now| dht.get(key, Kind::Value, now))
         {
@@ -203,7 +224,7 @@ fn look(net: &mut DhtNetwork, plan: &Plan, values: &[Value]) -> Report {
     report
 }
 
-/// Lets time pass in steps of a millisecond, which is how exact times are.
+/// Lets time pass, and takes note of what has ended.
 fn advance(
     net: &mut DhtNetwork,
     time: Duration,
@@ -211,20 +232,15 @@ fn advance(
     values: &[Value],
     report: &mut Report,
 ) {
-    let end = net.now().saturating_add(time);
-    while net.now() < end {
-        // Without lookups under way nothing is measured.
-        let left = end.saturating_since(net.now());
-        net.run_for(if waiting.is_empty() { left } else { left.min(Duration::from_millis(1)) });
-        for (node, id, ended) in net.take_ended() {
-            let Some((at, asked)) = waiting.remove(&(node, id)) else { continue };
-            if let Ended::Found { value, hops } = ended
-                && value == values[at].bytes
-            {
-                report.found += 1;
-                report.hops.push(hops);
-                report.times.push(net.now().saturating_since(asked));
-            }
+    net.run_for(time);
+    for End { node, query, at: end, ended } in net.take_ended() {
+        let Some((at, asked)) = waiting.remove(&(node, query)) else { continue };
+        if let Ended::Found { value, hops } = ended
+            && value == values[at].bytes
+        {
+            report.found += 1;
+            report.hops.push(hops);
+            report.times.push(end.saturating_since(asked));
         }
     }
 }
