@@ -275,19 +275,19 @@ pub(crate) struct Demo {
     pub(crate) packet_size: Option<u16>,
 }
 
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Debug)]
 pub(crate) struct Dht {
     #[command(subcommand)]
     pub(crate) command: DhtCommand,
 }
 
-#[derive(Subcommand, Clone, Copy, Debug)]
+#[derive(Subcommand, Debug)]
 pub(crate) enum DhtCommand {
     /// Let nodes join, store and look up in virtual time, and say how far and how long it was
     Sim(DhtSim),
 }
 
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Debug)]
 pub(crate) struct DhtSim {
     /// Nodes of the network
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
@@ -304,6 +304,18 @@ pub(crate) struct DhtSim {
     /// Share of nodes that misbehave, like 0.2 (a third each), or silent=0.1,lying=0.05,flooding=0.05
     #[arg(long, value_name = "SHARES", default_value = "0", value_parser = dht::parse_adversaries)]
     pub(crate) adversaries: Adversaries,
+    /// Share of the datagrams that get lost, each way, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::parse_share)]
+    pub(crate) loss: f64,
+    /// Share of the nodes that have IPv6, and are a network of their own, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::parse_share)]
+    pub(crate) ipv6: f64,
+    /// Add a line with the result to this table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Draw how times and hops are distributed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// Sizes that every session may be fixed to.

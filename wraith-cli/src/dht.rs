@@ -1,9 +1,12 @@
 //! `dht sim`: networks of the DHT in virtual time.
 
+mod saved;
+
 use serde::Serialize;
 use wraith_sim::dht::{Adversaries, LATENCY_MODEL, Plan, Report, run as simulate};
 
 use crate::args::{Dht, DhtCommand};
+use crate::failure;
 use crate::output::Output;
 
 #[derive(Serialize)]
@@ -21,6 +24,9 @@ struct SimEvent {
     latency_model: &'static str,
     churn: f64,
     adversaries: f64,
+    loss: f64,
+    ipv6: f64,
+    joined: u32,
     mean_contacts: f64,
     mean_copies: f64,
     estimated_nodes: u64,
@@ -28,18 +34,29 @@ struct SimEvent {
     virtual_seconds: f64,
 }
 
-pub(crate) fn run(output: Output, args: &Dht) {
-    let DhtCommand::Sim(sim) = args.command;
+pub(crate) fn run(output: Output, args: &Dht) -> failure::Result<()> {
+    let DhtCommand::Sim(sim) = &args.command;
     let plan = Plan {
         nodes: sim.nodes,
         seed: sim.seed,
         lookups: sim.lookups,
         churn: sim.churn,
         adversaries: sim.adversaries,
+        loss: sim.loss,
+        ipv6: sim.ipv6,
     };
     output.detail(format_args!("{} nodes join and store; this is virtual time", plan.nodes));
     let report = simulate(&plan);
-    output.result(&event(&plan, &report), text(&plan, &report));
+    let (event, text) = (event(&plan, &report), text(&plan, &report));
+    output.result(&event, &text);
+    if let Some(path) = &sim.csv {
+        saved::append_csv(path, &event)?;
+    }
+    if let Some(path) = &sim.svg {
+        let title = text.lines().next().unwrap_or_default();
+        saved::draw_svg(path, title, &report)?;
+    }
+    Ok(())
 }
 
 fn event(plan: &Plan, report: &Report) -> SimEvent {
@@ -57,6 +74,9 @@ fn event(plan: &Plan, report: &Report) -> SimEvent {
         latency_model: LATENCY_MODEL,
         churn: plan.churn,
         adversaries: silent + lying + flooding,
+        loss: plan.loss,
+        ipv6: plan.ipv6,
+        joined: report.joined,
         mean_contacts: report.mean_contacts,
         mean_copies: report.mean_copies,
         estimated_nodes: report.estimated_nodes,

@@ -26,8 +26,44 @@ fn a_simulated_network_reports_hops_success_and_times() {
 }
 
 #[test]
+fn runs_are_kept_as_lines_of_a_table_and_as_a_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let [table, picture] = ["runs.csv", "run.svg"].map(|name| folder.path().join(name));
+    for nodes in ["40", "50"] {
+        let args = ["dht", "sim", "--lookups", "50", "--loss", "0.01", "--json", "--nodes", nodes, "--csv"];
+        let files = [table.to_str().unwrap(), "--svg", picture.to_str().unwrap()];
+        let sim = run(args.into_iter().chain(files));
+        assert_eq!(sim.code, Some(0), "{}", sim.stderr);
+        let lines = std::fs::read_to_string(&table).unwrap();
+        let names = lines.lines().next().unwrap();
+        assert!(names.starts_with("event,nodes,seed,lookups,mean_hops,success,mean_ms,"), "{names}");
+        let row = lines.lines().last().unwrap();
+        assert!(row.starts_with(&format!("dht-sim,{nodes},1,")), "{row}");
+        // The model has a comma in it.
+        assert_eq!(row.matches('"').count(), 2, "{row}");
+        assert!(row.ends_with(&sim.json()[0]["virtual_seconds"].to_string()), "{row}");
+    }
+    assert_eq!(std::fs::read_to_string(&table).unwrap().lines().count(), 3);
+    let picture = std::fs::read_to_string(&picture).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"));
+    for text in ["50 nodes, seed 1", "ms, 10 a bar", "hops", "lookups"] {
+        assert!(picture.contains(text), "{text}");
+    }
+    assert!(picture.matches("<rect ").count() > 5);
+    let nowhere = run(["dht", "sim", "--nodes", "2", "--svg", "/nowhere/run.svg"]);
+    assert_eq!(nowhere.code, Some(1));
+    assert!(nowhere.stderr.contains("cannot write /nowhere/run.svg"), "{}", nowhere.stderr);
+}
+
+#[test]
 fn a_share_that_is_none_is_wrong_usage() {
-    for args in [["--churn", "2"], ["--adversaries", "lazy=0.1"], ["--nodes", "1"]] {
+    for args in [
+        ["--churn", "2"],
+        ["--loss", "-0.1"],
+        ["--ipv6", "x"],
+        ["--adversaries", "lazy=0.1"],
+        ["--nodes", "1"],
+    ] {
         let sim = run(["dht", "sim"].into_iter().chain(args));
         assert_eq!(sim.code, Some(2), "{}", sim.stderr);
     }
