@@ -8,10 +8,12 @@
 //! - [`Noise`]: the XX handshake (`PROTO §3.4`). It can be cloned, so that one state reads many copies of a message.
 //! - [`Root`], [`Keys`], [`HeaderKey`]: the key schedule and packet protection (`PROTO §3.5` to `§3.7`, `§5`).
 //! - [`Dial`] and [`Reception`]: the handshake of both roles (`PROTO §4`), which end in a [`Channel`].
-//! - [`seal_message`], [`open_message`] and those of datagrams: sealed messages (`PROTO §12`).
+//! - [`seal_message`], [`open_message`], those of datagrams and of notes: sealed messages (`PROTO §12`).
+//! - [`dht`]: datagrams of the DHT (`PROTO §14`).
 //! - [`Parameters`], [`Profile`]: what an end says of itself (`PROTO §4.4`).
 
 mod channel;
+pub mod dht;
 mod dial;
 mod identity;
 mod keys;
@@ -32,8 +34,10 @@ pub use noise::{Noise, Role};
 pub use parameters::{Introduction, Parameters, Profile};
 pub use protect::{AES_256_GCM, HeaderKey, Keys, TAG_LEN, XCHACHA20_POLY1305};
 pub use reception::{Reception, Response};
+pub(crate) use sealed::sign_with;
 pub use sealed::{
-    Letter, Making, Opened as OpenedMessage, open_datagram, open_message, seal_datagram, seal_message,
+    Letter, Making, Note, Opened as OpenedMessage, open_datagram, open_message, open_note, seal_datagram,
+    seal_message, seal_note,
 };
 
 /// A message that this peer does not accept, and which rule it breaks.

@@ -20,6 +20,11 @@ pub(crate) fn low_order() -> Vec<[u8; 32]> {
     points
 }
 
+/// The neutral element of the group, as a `PeerId` would be written.
+pub(crate) fn neutral() -> [u8; 32] {
+    EIGHT_TORSION[0].compress().0
+}
+
 /// Identities that are none, each with a key pair that fits it as if it was (`PROTO §3.2`).
 pub(crate) fn bad_identities(good: &Identity) -> Vec<(String, Identity)> {
     let mut bad = Vec::new();

@@ -1,9 +1,9 @@
-//! Sealed messages (`PROTO §12`), whole in memory.
+//! Sealed messages and notes (`PROTO §12`), whole in memory.
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce};
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
-use curve25519_dalek::scalar::{Scalar, clamp_integer};
+use curve25519_dalek::scalar::Scalar;
 use sha2::{Digest, Sha512};
 
 use super::identity::{Identity, KeyPair, x25519_form};
@@ -22,6 +22,8 @@ const FIELDS: usize = 57;
 const SIGNATURE: usize = 64;
 const SEGMENT: usize = 65_536;
 const LAST: u32 = 1 << 31;
+
+const SHORT: Refused = Refused("§12.3: too short");
 
 /// All that a sealed message follows from, besides its body.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,17 @@ pub struct Making {
     pub outputs: [[u8; 32]; 3],
     /// `PROTO §12.9`, if it is signed.
     pub signature: Option<[u8; SIGNATURE]>,
+}
+
+/// All that a note follows from, besides its prefix and body (`PROTO §12.14`).
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    /// The sender's seed.
+    pub seed: [u8; 32],
+    /// The recipient's `PeerId`.
+    pub to: [u8; 32],
+    /// `r` of `PROTO §12.10`.
+    pub randomness: [u8; 32],
 }
 
 /// What a sealed message says.
@@ -154,6 +167,27 @@ pub fn open_message(seed: &[u8; 32], message: &[u8]) -> Result<Opened, Refused> 
     if rest.is_empty() { Ok(opened) } else { Err(Refused("§12.7: bytes behind the last segment")) }
 }
 
+/// A note, without its prefix, and its ephemeral secret.
+///
+/// # Errors
+/// [`Refused`] if the recipient's `PeerId` is not acceptable.
+pub fn seal_note(note: &Note, prefix: &[u8], body: &[u8]) -> Result<(Vec<u8>, [u8; 32]), Refused> {
+    let from = Identity::from_seed(&note.seed).id;
+    let (message, ephemeral, _) = noise(note, prefix, &from, body, body)?;
+    Ok((message[prefix.len()..].to_vec(), ephemeral))
+}
+
+/// Opens a note for the holder of a seed: the sender's `PeerId`, and the body.
+///
+/// # Errors
+/// [`Refused`], with the rule that is broken.
+pub fn open_note(seed: &[u8; 32], prefix: &[u8], note: &[u8]) -> Result<([u8; 32], Vec<u8>), Refused> {
+    let (sender, payload, _) = decrypt(seed, prefix, note)?;
+    let (from, body) = payload.split_first_chunk().ok_or(SHORT)?;
+    matches_key(from, &sender)?;
+    Ok((*from, body.to_vec()))
+}
+
 impl Letter {
     /// The `PROTO §12.3` fields.
     fn fields(&self) -> Vec<u8> {
@@ -168,58 +202,65 @@ impl Letter {
         hedge: &[u8],
         rest: &[u8],
     ) -> Result<(Vec<u8>, [u8; 32], Outputs), Refused> {
-        let fields = self.fields();
-        let hash = *blake3::hash(&[prefix, &fields, hedge].concat()).as_bytes();
-        let material = [self.randomness, self.seed, self.to, hash].concat();
-        let secret = blake3::derive_key("WRAITH v1 sealed ephemeral", &material);
-        let (own, ephemeral) = (Identity::from_seed(&self.seed).keys, KeyPair::new(secret));
-        let recipient = x25519_form(&self.to)?;
-
-        let mut state = begun(prefix, &self.to, &recipient);
-        state.mix_hash(&ephemeral.public);
-        state.mix_key(&ephemeral.agree(&recipient)?);
-        let sealed_static = state.encrypt(&own.public);
-        state.mix_key(&own.agree(&recipient)?);
-        let payload = state.encrypt(&[&fields[..], rest].concat());
-        let out = [prefix, &ephemeral.public, &sealed_static, &payload].concat();
-        let [k1, k2] = state.split();
-        Ok((out, secret, [k1, k2, state.hash]))
+        let Self { seed, to, randomness, .. } = *self;
+        noise(&Note { seed, to, randomness }, prefix, &self.fields(), hedge, rest)
     }
 
-    /// RFC 8032 §5.1.6.
     fn signature(&self, body: &[u8]) -> [u8; SIGNATURE] {
-        let digest: [u8; 64] = Sha512::digest(self.seed).into();
-        let (half, prefix) = digest.split_at(32);
-        let secret = Scalar::from_bytes_mod_order(clamp_integer(half.try_into().expect("32 bytes")));
         let from = Identity::from_seed(&self.seed).id;
-        let text = signed_text(&from, &self.to, &self.id, self.time, body);
-        let r = hash_to_scalar(&[prefix, &text]);
-        let commitment = EdwardsPoint::mul_base(&r).compress().to_bytes();
-        let s = r + hash_to_scalar(&[&commitment, &from, &text]) * secret;
-        let mut signature = [0; SIGNATURE];
-        signature[..32].copy_from_slice(&commitment);
-        signature[32..].copy_from_slice(&s.to_bytes());
-        signature
+        sign(&self.seed, &signed_text(&from, &self.to, &self.id, self.time, body))
     }
+}
+
+/// Prefix and Noise message, the ephemeral secret and what follows from the message.
+fn noise(
+    note: &Note,
+    prefix: &[u8],
+    fields: &[u8],
+    hedge: &[u8],
+    rest: &[u8],
+) -> Result<(Vec<u8>, [u8; 32], Outputs), Refused> {
+    let hash = *blake3::hash(&[prefix, fields, hedge].concat()).as_bytes();
+    let material = [note.randomness, note.seed, note.to, hash].concat();
+    let secret = blake3::derive_key("WRAITH v1 sealed ephemeral", &material);
+    let (own, ephemeral) = (Identity::from_seed(&note.seed).keys, KeyPair::new(secret));
+    let recipient = x25519_form(&note.to)?;
+
+    let mut state = begun(prefix, &note.to, &recipient);
+    state.mix_hash(&ephemeral.public);
+    state.mix_key(&ephemeral.agree(&recipient)?);
+    let sealed_static = state.encrypt(&own.public);
+    state.mix_key(&own.agree(&recipient)?);
+    let payload = state.encrypt(&[fields, rest].concat());
+    let out = [prefix, &ephemeral.public, &sealed_static, &payload].concat();
+    let [k1, k2] = state.split();
+    Ok((out, secret, [k1, k2, state.hash]))
+}
+
+/// RFC 8032 §5.1.6.
+pub(crate) fn sign(seed: &[u8; 32], text: &[u8]) -> [u8; SIGNATURE] {
+    let digest: [u8; 64] = Sha512::digest(seed).into();
+    sign_with(seed, text, hash_to_scalar(&[&digest[32..], text]))
+}
+
+/// With `r` for the secret scalar that is drawn from the text. 0 makes an R of small order.
+pub(crate) fn sign_with(seed: &[u8; 32], text: &[u8], r: Scalar) -> [u8; SIGNATURE] {
+    let Identity { id, keys } = Identity::from_seed(seed);
+    let secret = Scalar::from_bytes_mod_order(keys.secret);
+    let commitment = EdwardsPoint::mul_base(&r).compress().to_bytes();
+    let s = r + hash_to_scalar(&[&commitment, &id, text]) * secret;
+    let mut signature = [0; SIGNATURE];
+    signature[..32].copy_from_slice(&commitment);
+    signature[32..].copy_from_slice(&s.to_bytes());
+    signature
 }
 
 /// Sender, id, time and flag; the rest of the payload; `k1`, `k2`, `h`.
 fn read(seed: &[u8; 32], prefix: &[u8], message: &[u8]) -> Result<(Opened, Vec<u8>, Outputs), Refused> {
-    const SHORT: Refused = Refused("§12.3: too short");
-    let Identity { id, keys } = Identity::from_seed(seed);
-    let mut state = begun(prefix, &id, &keys.public);
-    let (ephemeral, rest) = message.split_first_chunk().ok_or(SHORT)?;
-    let (sealed_static, payload) = rest.split_at_checked(32 + TAG_LEN).ok_or(SHORT)?;
-    state.mix_hash(ephemeral);
-    state.mix_key(&keys.agree(ephemeral)?);
-    let sender: [u8; 32] = state.decrypt(sealed_static)?.try_into().map_err(|_| SHORT)?;
-    state.mix_key(&keys.agree(&sender)?);
-    let payload = state.decrypt(payload)?;
+    let (sender, payload, outputs) = decrypt(seed, prefix, message)?;
     let (fields, rest) = payload.split_first_chunk::<FIELDS>().ok_or(SHORT)?;
     let from: [u8; 32] = fields[..32].try_into().map_err(|_| SHORT)?;
-    if x25519_form(&from)? != sender {
-        return Err(Refused("§12.4: the PeerId is not that of the static key"));
-    }
+    matches_key(&from, &sender)?;
     if fields[56] > 1 {
         return Err(Refused("§12.3: an unknown flag"));
     }
@@ -230,8 +271,30 @@ fn read(seed: &[u8; 32], prefix: &[u8], message: &[u8]) -> Result<(Opened, Vec<u
         signed: fields[56] == 1,
         body: Vec::new(),
     };
+    Ok((opened, rest.to_vec(), outputs))
+}
+
+/// The sender's static key; the payload; `k1`, `k2`, `h`.
+fn decrypt(seed: &[u8; 32], prefix: &[u8], message: &[u8]) -> Result<([u8; 32], Vec<u8>, Outputs), Refused> {
+    let Identity { id, keys } = Identity::from_seed(seed);
+    let mut state = begun(prefix, &id, &keys.public);
+    let (ephemeral, rest) = message.split_first_chunk().ok_or(SHORT)?;
+    let (sealed_static, payload) = rest.split_at_checked(32 + TAG_LEN).ok_or(SHORT)?;
+    state.mix_hash(ephemeral);
+    state.mix_key(&keys.agree(ephemeral)?);
+    let sender: [u8; 32] = state.decrypt(sealed_static)?.try_into().map_err(|_| SHORT)?;
+    state.mix_key(&keys.agree(&sender)?);
+    let payload = state.decrypt(payload)?;
     let [k1, k2] = state.split();
-    Ok((opened, rest.to_vec(), [k1, k2, state.hash]))
+    Ok((sender, payload, [k1, k2, state.hash]))
+}
+
+fn matches_key(from: &[u8; 32], sender: &[u8; 32]) -> Result<(), Refused> {
+    if x25519_form(from)? == *sender {
+        Ok(())
+    } else {
+        Err(Refused("§12.4: the PeerId is not that of the static key"))
+    }
 }
 
 /// The Noise state before the message.
@@ -263,15 +326,24 @@ fn hash_to_scalar(parts: &[&[u8]]) -> Scalar {
     Scalar::from_bytes_mod_order_wide(&digest.into())
 }
 
-/// RFC 8032 §5.1.7, without the cofactor.
+/// `PROTO §12.9`.
 fn verify(opened: &Opened, to: &[u8; 32], signature: &[u8; SIGNATURE]) -> Result<(), Refused> {
-    const RULE: Refused = Refused("§12.9: a wrong signature");
     let text = signed_text(&opened.from, to, &opened.id, opened.time, &opened.body);
+    if verifies(&opened.from, &text, signature) { Ok(()) } else { Err(Refused("§12.9: a wrong signature")) }
+}
+
+/// RFC 8032 §5.1.7, without the cofactor; neither key nor R is of small order.
+pub(crate) fn verifies(key: &[u8; 32], text: &[u8], signature: &[u8; SIGNATURE]) -> bool {
+    verified(key, text, signature).is_some()
+}
+
+fn verified(key: &[u8; 32], text: &[u8], signature: &[u8; SIGNATURE]) -> Option<()> {
     let (commitment, s) = signature.split_at(32);
-    let s: [u8; 32] = s.try_into().map_err(|_| RULE)?;
-    let s = Option::<Scalar>::from(Scalar::from_canonical_bytes(s)).ok_or(RULE)?;
-    let key = CompressedEdwardsY(opened.from).decompress().ok_or(RULE)?;
-    let k = hash_to_scalar(&[commitment, &opened.from, &text]);
-    let expected = EdwardsPoint::mul_base(&s) - key * k;
-    if expected.compress().as_bytes() == commitment { Ok(()) } else { Err(RULE) }
+    let s: [u8; 32] = s.try_into().ok()?;
+    let s = Option::<Scalar>::from(Scalar::from_canonical_bytes(s))?;
+    let point = CompressedEdwardsY(*key).decompress()?;
+    let k = hash_to_scalar(&[commitment, key, text]);
+    let expected = EdwardsPoint::mul_base(&s) - point * k;
+    let strong = !point.is_small_order() && !expected.is_small_order();
+    (strong && expected.compress().as_bytes() == commitment).then_some(())
 }

@@ -5,6 +5,7 @@
 
 mod content;
 mod cookie;
+mod dht;
 mod frames;
 mod handshake;
 mod identity;
@@ -36,6 +37,7 @@ pub fn files() -> Vec<File> {
     vec![
         content::file(),
         cookie::file(),
+        dht::file(),
         frames::file(),
         handshake::file(),
         identity::file(),

@@ -8,6 +8,8 @@ use crate::header::MAX_UNSEALED;
 use crate::node::{Node, NodeRef};
 use crate::record::MAX_SIGNED_VALUE;
 
+mod vectors;
+
 const TOKEN: Token = [9; 16];
 
 fn request(ask: &Ask<'_>) -> Vec<u8> {
