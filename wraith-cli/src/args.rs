@@ -12,6 +12,7 @@ use crate::address::{Target, parse_bind};
 use crate::cipher::Offer;
 use crate::device;
 use crate::dht;
+use crate::discovery;
 use crate::driver_pick::{self, Choice};
 use crate::duration;
 use crate::output::Output;
@@ -198,6 +199,8 @@ pub(crate) struct Send {
     /// Serve it without the ticket, too, to everybody who knows its hash
     #[arg(long, conflicts_with = "to")]
     pub(crate) announce: bool,
+    #[command(flatten)]
+    pub(crate) discovery: discovery::Options,
     /// How files are read and written
     #[arg(long, help = files::help(), value_name = "WAY", default_value = "auto", hide_default_value = true)]
     pub(crate) files: files::Choice,
@@ -217,6 +220,8 @@ pub(crate) struct Receive {
     /// Ask there, too
     #[arg(long, value_name = "PEER@ADDR")]
     pub(crate) from: Vec<Target>,
+    #[command(flatten)]
+    pub(crate) discovery: discovery::Options,
     /// Replace a file of that name
     #[arg(long, conflicts_with_all = ["rename", "stdout"])]
     pub(crate) overwrite: bool,

@@ -11,6 +11,7 @@ mod cpu;
 mod device;
 mod dht;
 mod dial;
+mod discovery;
 mod drive;
 mod driver_pick;
 mod duration;

@@ -21,6 +21,7 @@ use super::{endpoint, hex, limits, memory, path, transport};
 use crate::address::{Candidate, Target, any};
 use crate::args::{self, Common};
 use crate::cipher::{self, Offer};
+use crate::discovery::Subject;
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
 use crate::failure::{Failure, Result, failed};
@@ -35,7 +36,8 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
         return Err(Failure::Usage("--json and --stdout both want stdout: leave one of them out".to_owned()));
     }
     let wanted = Wanted::parse(&args.wanted)?;
-    let candidates = candidates(&wanted, &args.from, common)?;
+    let found = find(common, args, &wanted, &stop)?;
+    let candidates = candidates(&wanted, &args.from, found, common)?;
     let existing = match (args.overwrite, args.rename) {
         (true, _) => Existing::Overwrite,
         (_, true) => Existing::Rename,
@@ -135,17 +137,46 @@ fn report(output: Output, picked: Picked, files: Option<&str>, hash: &str, recei
     }
 }
 
-/// Whom to ask, the ticket's own sender first.
-fn candidates(wanted: &Wanted, from: &[Target], common: &Common) -> Result<Vec<Candidate>> {
-    if wanted.token.is_none() && from.is_empty() {
+/// Whom the network of `--discovery` names. Without its answer the transfer goes on, if there is anybody else to ask.
+fn find(common: &Common, args: &args::Receive, wanted: &Wanted, stop: &Stop) -> Result<Vec<Candidate>> {
+    let others = !wanted.candidates.is_empty() || !args.from.is_empty();
+    if !others && wanted.token.is_none() && !args.discovery.is_on() {
         return Err(Failure::Usage(
-            "a hash does not say who has the content: name somebody with --from PEER@ADDR".to_owned(),
+            "a hash does not say who has the content: name somebody with --from PEER@ADDR, or ask with --discovery"
+                .to_owned(),
         ));
     }
+    let subject = Subject { hash: wanted.hash, peer: wanted.peer };
+    let found = args.discovery.find(common.output(), common.bind, subject, stop);
+    match found {
+        Ok(found) if found.is_empty() && args.discovery.is_on() && !others => Err(failed(
+            "nobody is known to have it: check the hash, or ask its owner to `send --announce` it with this --discovery",
+        )),
+        Err(Failure::Failed(why)) if others => {
+            common.output().note(format_args!("{why}; going on without"));
+            Ok(Vec::new())
+        }
+        found => found,
+    }
+}
+
+/// Whom to ask, the ticket's own sender first.
+fn candidates(
+    wanted: &Wanted,
+    from: &[Target],
+    found: Vec<Candidate>,
+    common: &Common,
+) -> Result<Vec<Candidate>> {
     let given = from.iter().copied().map(Candidate::from);
     let mut candidates: Vec<Candidate> = Vec::new();
     for candidate in wanted.candidates.iter().copied().chain(given) {
         if !candidates.contains(&candidate) {
+            candidates.push(candidate);
+        }
+    }
+    for candidate in found {
+        // An address gets its three datagrams once (`PROTO §11.7`).
+        if candidates.iter().all(|known| known.addr != candidate.addr) {
             candidates.push(candidate);
         }
     }

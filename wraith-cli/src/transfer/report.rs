@@ -45,6 +45,13 @@ pub(super) struct Confirmed<'a> {
     pub(super) files: &'a str,
 }
 
+/// A network was told who has the content.
+#[derive(Serialize)]
+#[serde(tag = "event", rename = "announced")]
+pub(super) struct Announced<'a> {
+    pub(super) hash: &'a str,
+}
+
 /// How long a transfer took, and how fast it was.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Speed {

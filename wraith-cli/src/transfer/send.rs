@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use wraith_drivers::{Park, Runner};
+use wraith_drivers::{Park, Runner, Unpark as _};
 use wraith_proto::{Identity, PeerId, Policy};
 use wraith_transfer_proto::{
     Access, Kind, MAX_ADDRESSES, Provider, ProviderLimits, Ticket, Token, Tree, check_name,
@@ -18,9 +18,10 @@ use super::{endpoint, hex, limits, path, size, transport};
 use crate::address::{any, reachable};
 use crate::args::{self, Common};
 use crate::cipher::Offer;
+use crate::discovery::{self, Subject};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use crate::identity;
 use crate::output::{Output, escape};
 use crate::stop::Stop;
@@ -42,6 +43,12 @@ struct TicketEvent<'a> {
 
 /// Serves a file until it is delivered, or until Ctrl-C.
 pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> {
+    if args.discovery.is_on() && !args.announce {
+        return Err(Failure::Usage(
+            "--discovery tells everybody who has the file: add --announce".to_owned(),
+        ));
+    }
+    args.discovery.check(common.bind)?;
     let file = &args.path;
     let output = common.output();
     let name = file_name(file)?;
@@ -54,7 +61,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let (offer, to, keep, packet_size) = (common.suite, args.to, args.keep, args.packet_size);
-    let announced = args.announce;
+    let (announced, discovery) = (args.announce, &args.discovery);
     let host = common.device.host();
     let interface = host.interface();
     let job = SendJob {
@@ -65,6 +72,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
         to,
         keep,
         announced,
+        discovery,
         name,
         files,
         source,
@@ -84,6 +92,7 @@ struct SendJob<'a> {
     keep: bool,
     /// To everybody who knows the hash.
     announced: bool,
+    discovery: &'a discovery::Options,
     name: String,
     files: Files,
     source: FileSource,
@@ -105,6 +114,7 @@ impl Job for SendJob<'_> {
             to,
             keep,
             announced,
+            discovery,
             name,
             files,
             source,
@@ -133,6 +143,12 @@ impl Job for SendJob<'_> {
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
         let transport = path::serving(transport(offer), local, &driver.caps(), packet_size);
         let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, driver.now())?;
+        let subject = Subject { hash: ticket.hash, peer: Some(ticket.peer) };
+        let unparker = driver.unparker();
+        let announcer = discovery.announce(local, subject, move || {
+            // A loop that cannot be woken tells it later.
+            let _ = unparker.unpark();
+        })?;
         let serving = Serving {
             provider,
             content,
@@ -141,6 +157,7 @@ impl Job for SendJob<'_> {
             files: files.name(),
             keep,
             announced,
+            announcer,
         };
         print(output, &ticket, &serving, picked)?;
         let mut runner = Runner::new(driver, endpoint, Sender::new(output, picked.name, source, serving));

@@ -9,10 +9,11 @@ use wraith_proto::{CloseReason, Dir, Endpoint, Event, Instant, Payload, SessionH
 use wraith_transfer_proto::{Code, ContentKey, DELIVERY_HEADER, Failure as Why, Provider, ProviderEvent};
 
 use super::progress::Progress;
-use super::report::Confirmed;
+use super::report::{Announced, Confirmed};
 use super::source::FileSource;
 use super::watch::{GIVE_UP, Stall};
 use super::{FAREWELL, memory, size};
+use crate::discovery::Announcer;
 use crate::drive::Task;
 use crate::failure::{Failure, Result, failed};
 use crate::output::Output;
@@ -31,6 +32,8 @@ pub(super) struct Serving {
     pub(super) keep: bool,
     /// To strangers, of whom no one that gives up ends it.
     pub(super) announced: bool,
+    /// Tells a network of it.
+    pub(super) announcer: Option<Announcer>,
 }
 
 /// Serves one file.
@@ -219,6 +222,19 @@ impl Sender {
         self.note(&line);
     }
 
+    /// What became of announcements.
+    fn tell_news(&mut self) {
+        while let Some(news) = self.serving.announcer.as_ref().and_then(Announcer::news) {
+            match news {
+                Ok(()) => {
+                    self.output.event(&Announced { hash: &self.serving.hash });
+                    self.note("announced: others find it by its hash");
+                }
+                Err(failure) => self.note(&format!("not announced: {failure}; trying again in a minute")),
+            }
+        }
+    }
+
     fn show_progress(&mut self) {
         let delivered = |(session, guest): (&SessionHandle, &Guest)| {
             guest.transfers().filter_map(|transfer| self.serving.provider.delivered(*session, transfer)).max()
@@ -279,6 +295,7 @@ impl App for Sender {
             self.end(now, Err(Failure::Interrupted));
         }
         self.take_provider_events(now, None);
+        self.tell_news();
         let leaving = self.outcome.is_some();
         for (&session, guest) in &mut self.guests {
             if let Some(mut view) = endpoint.session(session) {
@@ -390,7 +407,7 @@ mod tests {
         let mut provider = Provider::new(ProviderLimits::default(), [1; 32]);
         let content = provider.add(Tree::of(b"content").unwrap(), Kind::File, Access::Announced).unwrap();
         let (hash, files, keep, announced) = (String::new(), "std", false, false);
-        let serving = Serving { provider, content, size: 7, hash, files, keep, announced };
+        let serving = Serving { provider, content, size: 7, hash, files, keep, announced, announcer: None };
         let source = FileSource::open(&path, Files::Std).unwrap();
         (Sender::new(Output::SILENT, "none", source, serving), folder)
     }

@@ -1,5 +1,6 @@
 //! What `receive` is asked for: a ticket, or the hash of content that somebody has announced.
 
+use wraith_proto::PeerId;
 use wraith_transfer_proto::{Hash, Kind, Ticket, TicketError, Token};
 
 use super::{hex, size};
@@ -16,6 +17,8 @@ pub(super) struct Wanted {
     /// What the ticket says, in bytes.
     size: Option<u64>,
     pub(super) token: Option<Token>,
+    /// The sender.
+    pub(super) peer: Option<PeerId>,
     /// Where the ticket says that the sender is.
     pub(super) candidates: Vec<Candidate>,
 }
@@ -25,7 +28,8 @@ impl Wanted {
     pub(super) fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if let Some(hash) = parse_hash(text) {
-            return Ok(Self { hash, name: hex(&hash), size: None, token: None, candidates: Vec::new() });
+            let (size, token, peer, candidates) = (None, None, None, Vec::new());
+            return Ok(Self { hash, name: hex(&hash), size, token, peer, candidates });
         }
         let ticket: Ticket = text.parse().map_err(bad_ticket)?;
         if ticket.kind != Kind::File {
@@ -35,8 +39,8 @@ impl Wanted {
         }
         let at = |&addr| Candidate::from(Target { id: ticket.peer, addr });
         let candidates = ticket.addresses.iter().map(at).collect();
-        let Ticket { hash, name, size, token, .. } = ticket;
-        Ok(Self { hash, name, size: Some(size), token: Some(token), candidates })
+        let Ticket { hash, name, size, token, peer, .. } = ticket;
+        Ok(Self { hash, name, size: Some(size), token: Some(token), peer: Some(peer), candidates })
     }
 
     /// What it is, for people.

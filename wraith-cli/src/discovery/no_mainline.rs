@@ -1,0 +1,24 @@
+//! `--discovery mainline` in a build without it, which [`super::Options::check`] refuses.
+
+use std::net::Ipv4Addr;
+
+use super::{Publish, Subject};
+use crate::address::Candidate;
+use crate::failure::{Result, failed};
+use crate::output::Output;
+
+pub(super) const IS_BUILT: bool = false;
+
+pub(super) fn find(
+    _: Output,
+    _: Ipv4Addr,
+    _: &[String],
+    _: Subject,
+    _: &dyn Fn() -> bool,
+) -> Result<Vec<Candidate>> {
+    Ok(Vec::new())
+}
+
+pub(super) fn publisher(_: Ipv4Addr, _: u16, _: &[String], _: Subject) -> Publish {
+    Box::new(|_| Err(failed(super::NOT_BUILT)))
+}
