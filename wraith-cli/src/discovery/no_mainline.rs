@@ -16,7 +16,7 @@ pub(super) fn find(
     _: Subject,
     _: &dyn Fn() -> bool,
 ) -> Result<Vec<Candidate>> {
-    Ok(Vec::new())
+    Err(failed(super::NOT_BUILT))
 }
 
 pub(super) fn publisher(_: Ipv4Addr, _: u16, _: &[String], _: Subject) -> Publish {
