@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use wraith_dht_proto::Id;
 use wraith_proto::PeerId;
 use wraith_sim::dht::Adversaries;
 
@@ -22,6 +23,8 @@ use crate::transfer::{files, size};
 /// Files, streams and datagrams between machines that know each other's keys.
 #[derive(Parser, Debug)]
 #[command(name = "wraith-cli", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+// The usual one but for an empty line behind the first, which the screen has no room for.
+#[command(help_template = "{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -62,7 +65,7 @@ pub(crate) struct Common {
     /// Local address: ip:port, ip or :port
     #[arg(long, global = true, display_order = 103, value_name = "ADDR", value_parser = parse_bind)]
     pub(crate) bind: Option<SocketAddr>,
-    /// Identity file, made if missing; without it a fresh one, but for `id`, `keygen`, `seal`, `open`
+    /// Identity file, made if missing; else a fresh one, but for `id`, `keygen`, `seal`, `open`, `dht`
     #[arg(long, global = true, display_order = 104, value_name = "FILE")]
     pub(crate) identity: Option<PathBuf>,
     /// Print one JSON object a line
@@ -111,9 +114,7 @@ pub(crate) enum Command {
     Seal(Seal),
     /// Open what `seal` wrote, from stdin to stdout
     Open(Open),
-    /// Simulate networks of the DHT
-    // Not among the commands for users yet: there are no nodes to run.
-    #[command(hide = true)]
+    /// Find peers and content without a server: run a node, put, get, announce, find
     Dht(Dht),
     /// Show what each driver can do here
     Drivers,
@@ -122,15 +123,20 @@ pub(crate) enum Command {
 impl Command {
     /// Whether stdout carries data, so that lines of JSON go to stderr.
     pub(crate) fn has_data_on_stdout(&self) -> bool {
-        matches!(self, Self::Seal(_) | Self::Open(_))
+        matches!(self, Self::Seal(_) | Self::Open(_) | Self::Dht(Dht { command: DhtCommand::Get(_) }))
     }
 
-    /// Whether it has nothing to do with sessions.
+    /// Whether it has nothing to do with the network.
     #[cfg(any(feature = "trace", all(feature = "af-xdp", target_os = "linux")))]
     pub(crate) fn has_no_session(&self) -> bool {
         matches!(
             self,
-            Self::Dht(_) | Self::Drivers | Self::Keygen(_) | Self::Id | Self::Seal(_) | Self::Open(_)
+            Self::Dht(Dht { command: DhtCommand::Sim(_) })
+                | Self::Drivers
+                | Self::Keygen(_)
+                | Self::Id
+                | Self::Seal(_)
+                | Self::Open(_)
         )
     }
 }
@@ -196,9 +202,12 @@ pub(crate) struct Send {
     /// Go on after the first delivery, until Ctrl-C
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Serve it without the ticket, too, to everybody who knows its hash
+    /// Serve it without the ticket, too, to everybody who knows its hash, and tell the DHT
     #[arg(long, conflicts_with = "to")]
     pub(crate) announce: bool,
+    /// A node of the DHT to announce it through [default: those that a `dht node` here knows]
+    #[arg(long, value_name = "PEER@ADDR", requires = "announce")]
+    pub(crate) bootstrap: Vec<Target>,
     #[command(flatten)]
     pub(crate) discovery: discovery::Options,
     /// How files are read and written
@@ -220,6 +229,9 @@ pub(crate) struct Receive {
     /// Ask there, too
     #[arg(long, value_name = "PEER@ADDR")]
     pub(crate) from: Vec<Target>,
+    /// A node of the DHT to find who has it [default: without --from, those that a `dht node` here knows]
+    #[arg(long, value_name = "PEER@ADDR")]
+    pub(crate) bootstrap: Vec<Target>,
     #[command(flatten)]
     pub(crate) discovery: discovery::Options,
     /// Replace a file of that name
@@ -288,8 +300,115 @@ pub(crate) struct Dht {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum DhtCommand {
+    /// Run a node: answer others, keep records, remember contacts
+    Node(DhtNode),
+    /// Store a value for others to get, and print its key
+    Put(DhtPut),
+    /// Write the value under a key, or of a peer, to stdout
+    Get(DhtGet),
+    /// Say that this identity, at this address, has a content
+    Announce(DhtAnnounce),
+    /// Print who has a content, or where a peer is
+    Find(DhtFind),
     /// Let nodes join, store and look up in virtual time, and say how far and how long it was
     Sim(DhtSim),
+}
+
+/// How to get into the network.
+#[derive(Args, Debug)]
+pub(crate) struct Join {
+    /// A node to join through; may be given several times
+    #[arg(long, value_name = "PEER@ADDR")]
+    pub(crate) bootstrap: Vec<Target>,
+    /// Contacts of a node
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "Contacts of a node [default: $XDG_STATE_HOME/wraith/dht, or under ~/.local/state]"
+    )]
+    pub(crate) state: Option<PathBuf>,
+}
+
+/// How to ask.
+#[derive(Args, Debug)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    pub(crate) join: Join,
+    /// When to give up
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration::parse)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DhtNode {
+    #[command(flatten)]
+    pub(crate) join: Join,
+    /// How often to write the contacts
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::parse)]
+    pub(crate) save_every: Duration,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DhtPut {
+    /// The value; without it, stdin
+    #[arg(value_name = "VALUE")]
+    pub(crate) value: Option<String>,
+    /// Sign it as this identity, which may replace it later
+    #[arg(long)]
+    pub(crate) sign: bool,
+    /// Which of the identity's records; a node's addresses are in record 1
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "sign")]
+    pub(crate) salt: u64,
+    /// Sequence number, of which the highest wins [default: seconds since 1970]
+    #[arg(long, value_name = "N", requires = "sign")]
+    pub(crate) seq: Option<u64>,
+    /// Replace the record of this sequence number only
+    #[arg(long, value_name = "SEQ", requires = "sign")]
+    pub(crate) expected: Option<u64>,
+    /// Stay as a node and store it again every hour, until Ctrl-C
+    #[arg(long)]
+    pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DhtGet {
+    /// The key, as `put` prints it
+    #[arg(value_name = "KEY", value_parser = dht::parse_key, required_unless_present = "peer")]
+    pub(crate) key: Option<Id>,
+    /// The record that this peer signed
+    #[arg(long, value_name = "PEER", value_parser = parse_peer, conflicts_with = "key")]
+    pub(crate) peer: Option<PeerId>,
+    /// Which of the peer's records
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "peer")]
+    pub(crate) salt: u64,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DhtAnnounce {
+    /// Hash of the content, 64 hexadecimal digits
+    #[arg(value_name = "HASH", value_parser = dht::parse_key)]
+    pub(crate) hash: Id,
+    /// Stay as a node and announce it again every hour, until Ctrl-C
+    #[arg(long)]
+    pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DhtFind {
+    /// Hash of the content, 64 hexadecimal digits
+    #[arg(value_name = "HASH", value_parser = dht::parse_key, required_unless_present = "peer")]
+    pub(crate) hash: Option<Id>,
+    /// Where this peer is
+    #[arg(long, value_name = "PEER", value_parser = parse_peer, conflicts_with = "hash")]
+    pub(crate) peer: Option<PeerId>,
+    #[command(flatten)]
+    pub(crate) ask: Ask,
 }
 
 #[derive(Args, Debug)]
@@ -304,16 +423,16 @@ pub(crate) struct DhtSim {
     #[arg(long, value_name = "L", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) lookups: u32,
     /// Share of the nodes that is replaced within the hour of the lookups, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::sim::parse_share)]
     pub(crate) churn: f64,
     /// Share of nodes that misbehave, like 0.2 (a third each), or silent=0.1,lying=0.05,flooding=0.05
-    #[arg(long, value_name = "SHARES", default_value = "0", value_parser = dht::parse_adversaries)]
+    #[arg(long, value_name = "SHARES", default_value = "0", value_parser = dht::sim::parse_adversaries)]
     pub(crate) adversaries: Adversaries,
     /// Share of the datagrams that get lost, each way, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::sim::parse_share)]
     pub(crate) loss: f64,
     /// Share of the nodes that have IPv6, and are a network of their own, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = dht::sim::parse_share)]
     pub(crate) ipv6: f64,
     /// Add a line with the result to this table
     #[arg(long, value_name = "FILE")]

@@ -65,7 +65,7 @@ fn run(common: &Common, output: Output, command: Command) -> Result<()> {
         Command::Demo(args) => transfer::demo(common, &args, &Stop::on_ctrl_c()?),
         Command::Seal(args) => Stop::on_ctrl_c().and_then(|_| sealed::seal(common, output, &args)),
         Command::Open(args) => Stop::on_ctrl_c().and_then(|_| sealed::open(common, output, &args)),
-        Command::Dht(args) => dht::run(output, &args),
+        Command::Dht(args) => dht::run(common, output, args),
         Command::Drivers => {
             driver_pick::list(output, &common.device.host());
             Ok(())

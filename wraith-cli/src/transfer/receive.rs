@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use wraith_dht_proto::Id;
 use wraith_drivers::{Park, Runner, Unpark};
 use wraith_proto::{Identity, Policy};
 use wraith_transfer_proto::{Kind, Request};
@@ -21,6 +22,7 @@ use super::{endpoint, hex, limits, memory, path, transport};
 use crate::address::{Candidate, Target, any};
 use crate::args::{self, Common};
 use crate::cipher::{self, Offer};
+use crate::dht::{self, FindProviders, Lookup};
 use crate::discovery::Subject;
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
@@ -28,6 +30,9 @@ use crate::failure::{Failure, Result, failed};
 use crate::identity;
 use crate::output::Output;
 use crate::stop::Stop;
+
+/// How long to ask the DHT who has a content.
+const LOOKUP: Duration = Duration::from_secs(20);
 
 /// Fetches what a ticket or a hash names.
 pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<()> {
@@ -37,7 +42,11 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     }
     let wanted = Wanted::parse(&args.wanted)?;
     let found = find(common, args, &wanted, &stop)?;
-    let candidates = candidates(&wanted, &args.from, found, common)?;
+    // Who names a source, or another network, wants that one.
+    let named = !args.from.is_empty() || args.discovery.is_on();
+    let asks = wanted.token.is_none() && (!named || !args.bootstrap.is_empty());
+    let seeds = if asks { dht::seeds(&args.bootstrap, None)? } else { Vec::new() };
+    let candidates = candidates(&wanted, &args.from, found, !seeds.is_empty(), common)?;
     let existing = match (args.overwrite, args.rename) {
         (true, _) => Existing::Overwrite,
         (_, true) => Existing::Rename,
@@ -49,11 +58,16 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
         Some((Place::new(&args.output, &wanted.name, existing)?, args.files.take(output)))
     };
     let identity = identity::for_run(output, common.identity.as_deref())?;
-    let v6 = candidates.iter().any(|candidate| candidate.addr.is_ipv6());
+    let v6 = if seeds.is_empty() {
+        candidates.iter().any(|candidate| candidate.addr.is_ipv6())
+    } else {
+        has_ipv6()
+    };
     let bind = common.bind.unwrap_or_else(|| any(v6));
     let (offer, packet_size) = (common.suite, args.packet_size);
     let patience = args.patience;
-    let job = ReceiveJob { output, identity, offer, packet_size, wanted, candidates, patience, place, stop };
+    let job =
+        ReceiveJob { output, identity, offer, packet_size, wanted, seeds, candidates, patience, place, stop };
     with_driver(output, common.driver, &common.device.host(), bind, job)
 }
 
@@ -63,6 +77,8 @@ struct ReceiveJob {
     offer: Offer,
     packet_size: Option<u16>,
     wanted: Wanted,
+    /// Nodes of the DHT to ask who has it.
+    seeds: Vec<Target>,
     candidates: Vec<Candidate>,
     patience: Duration,
     place: Option<(Place, Files)>,
@@ -73,7 +89,9 @@ impl Job for ReceiveJob {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, packet_size, wanted, candidates, patience, place, stop } = self;
+        let Self { output, identity, offer, packet_size, wanted, seeds, candidates, patience, place, stop } =
+            self;
+        let (driver, candidates) = look_up(driver, output, &wanted, seeds, candidates, &stop)?;
         let unparker = driver.unparker();
         let wake: Wake = Arc::new(move || {
             // A loop that cannot be woken ends its wait by itself.
@@ -137,15 +155,47 @@ fn report(output: Output, picked: Picked, files: Option<&str>, hash: &str, recei
     }
 }
 
-/// Whom the network of `--discovery` names. Without its answer the transfer goes on, if there is anybody else to ask.
-fn find(common: &Common, args: &args::Receive, wanted: &Wanted, stop: &Stop) -> Result<Vec<Candidate>> {
-    let others = !wanted.candidates.is_empty() || !args.from.is_empty();
-    if !others && wanted.token.is_none() && !args.discovery.is_on() {
-        return Err(Failure::Usage(
-            "a hash does not say who has the content: name somebody with --from PEER@ADDR, or ask with --discovery"
-                .to_owned(),
+/// Asks the DHT, over the same port, for more peers to fetch from, if there are nodes to ask through.
+fn look_up<D: Park>(
+    driver: D,
+    output: Output,
+    wanted: &Wanted,
+    seeds: Vec<Target>,
+    mut candidates: Vec<Candidate>,
+    stop: &Stop,
+) -> Result<(D, Vec<Candidate>)> {
+    if seeds.is_empty() {
+        return Ok((driver, candidates));
+    }
+    // Nodes need not learn who fetches.
+    let identity = Identity::from_seed(identity::random_seed()?);
+    let lookup = Lookup { output, identity, seeds, timeout: LOOKUP, keep: false };
+    let question = FindProviders { key: Id::from_bytes(wanted.hash), providers: Vec::new() };
+    let (driver, answer) = dht::ask(driver, lookup, question, stop)?;
+    match answer {
+        Ok(FindProviders { providers, .. }) => {
+            output.note(format_args!("{} peers say on the DHT that they have it", providers.len()));
+            let local = driver.local_addr();
+            let v4 = local.is_ipv4() || local.ip().is_unspecified();
+            let dialled = |target: &Target| if target.addr.is_ipv6() { local.is_ipv6() } else { v4 };
+            candidates.extend(providers.into_iter().filter(dialled).map(Candidate::from));
+        }
+        Err(failure @ Failure::Failed(_)) if !candidates.is_empty() => {
+            output.note(format_args!("{failure}; going on without"));
+        }
+        Err(failure) => return Err(failure),
+    }
+    if candidates.is_empty() {
+        return Err(failed(
+            "nobody who can be reached from here announces this content on the DHT: name somebody who has it with --from PEER@ADDR, or retry later",
         ));
     }
+    Ok((driver, candidates))
+}
+
+/// Whom the network of `--discovery` names. Without its answer the transfer goes on, if there is anybody else to ask.
+fn find(common: &Common, args: &args::Receive, wanted: &Wanted, stop: &Stop) -> Result<Vec<Candidate>> {
+    let others = !wanted.candidates.is_empty() || !args.from.is_empty() || !args.bootstrap.is_empty();
     let subject = Subject { hash: wanted.hash, peer: wanted.peer };
     let found = args.discovery.find(common.output(), common.bind, subject, stop);
     match found {
@@ -160,13 +210,21 @@ fn find(common: &Common, args: &args::Receive, wanted: &Wanted, stop: &Stop) -> 
     }
 }
 
-/// Whom to ask, the ticket's own sender first.
+/// Whom to ask, the ticket's own sender first; nobody may do if others will be `looked_up`.
 fn candidates(
     wanted: &Wanted,
     from: &[Target],
     found: Vec<Candidate>,
+    looked_up: bool,
     common: &Common,
 ) -> Result<Vec<Candidate>> {
+    if wanted.token.is_none() && from.is_empty() && found.is_empty() && !looked_up {
+        return Err(Failure::Usage(
+            "a hash does not say who has the content: name somebody with --from PEER@ADDR, a node of the DHT with \
+             --bootstrap PEER@ADDR, or ask with --discovery"
+                .to_owned(),
+        ));
+    }
     let given = from.iter().copied().map(Candidate::from);
     let mut candidates: Vec<Candidate> = Vec::new();
     for candidate in wanted.candidates.iter().copied().chain(given) {
@@ -186,7 +244,7 @@ fn candidates(
     };
     let v4 = common.bind.is_none_or(|bind| bind.is_ipv4() || bind.ip().is_unspecified());
     candidates.retain(|candidate| if candidate.addr.is_ipv6() { v6 } else { v4 });
-    if candidates.is_empty() {
+    if candidates.is_empty() && !looked_up {
         return Err(failed(
             "no address of the sender can be reached from here: give one with --from PEER@ADDR",
         ));

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wraith_dht_proto::Id;
 use wraith_drivers::{Park, Runner, Unpark as _};
 use wraith_proto::{Identity, PeerId, Policy};
 use wraith_transfer_proto::{
@@ -15,9 +16,10 @@ use super::progress::Progress;
 use super::sender::{Sender, Serving};
 use super::source::{FileSource, shown};
 use super::{endpoint, hex, limits, path, size, transport};
-use crate::address::{any, reachable};
+use crate::address::{Target, any, reachable};
 use crate::args::{self, Common};
 use crate::cipher::Offer;
+use crate::dht::{self, Announcer, DhtPart, Role, WithDht};
 use crate::discovery::{self, Subject};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
@@ -62,6 +64,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let (offer, to, keep, packet_size) = (common.suite, args.to, args.keep, args.packet_size);
     let (announced, discovery) = (args.announce, &args.discovery);
+    let seeds = if announced { dht::seeds(&args.bootstrap, None)? } else { Vec::new() };
     let host = common.device.host();
     let interface = host.interface();
     let job = SendJob {
@@ -73,6 +76,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
         keep,
         announced,
         discovery,
+        seeds,
         name,
         files,
         source,
@@ -93,6 +97,8 @@ struct SendJob<'a> {
     /// To everybody who knows the hash.
     announced: bool,
     discovery: &'a discovery::Options,
+    /// Nodes of the DHT to announce it through.
+    seeds: Vec<Target>,
     name: String,
     files: Files,
     source: FileSource,
@@ -115,6 +121,7 @@ impl Job for SendJob<'_> {
             keep,
             announced,
             discovery,
+            seeds,
             name,
             files,
             source,
@@ -142,7 +149,15 @@ impl Job for SendJob<'_> {
             .map_err(|error| failed(format!("cannot serve the file: {error}")))?;
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
         let transport = path::serving(transport(offer), local, &driver.caps(), packet_size);
-        let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, driver.now())?;
+        let now = driver.now();
+        // The key that it is announced with is the one that answers.
+        let dht = if seeds.is_empty() {
+            None
+        } else {
+            let part = DhtPart::new(identity.clone(), Role::Node, seeds, now)?;
+            Some((part, Announcer::new(output, Id::from_bytes(ticket.hash), hex(&ticket.hash))))
+        };
+        let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, now)?;
         let subject = Subject { hash: ticket.hash, peer: Some(ticket.peer) };
         let unparker = driver.unparker();
         let announcer = discovery.announce(local, subject, move || {
@@ -160,9 +175,15 @@ impl Job for SendJob<'_> {
             announcer,
         };
         print(output, &ticket, &serving, picked)?;
-        let mut runner = Runner::new(driver, endpoint, Sender::new(output, picked.name, source, serving));
+        if announced && dht.is_none() {
+            output.note(
+                "no node of the DHT is known here: name one with --bootstrap PEER@ADDR to announce it there",
+            );
+        }
+        let app = WithDht { app: Sender::new(output, picked.name, source, serving), dht };
+        let mut runner = Runner::new(driver, endpoint, app);
         drive(&mut runner, &stop)?;
-        runner.into_parts().2.finish()
+        runner.into_parts().2.app.finish()
     }
 }
 

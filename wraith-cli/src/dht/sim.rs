@@ -5,7 +5,7 @@ mod saved;
 use serde::Serialize;
 use wraith_sim::dht::{Adversaries, LATENCY_MODEL, Plan, Report, run as simulate};
 
-use crate::args::{Dht, DhtCommand};
+use crate::args::DhtSim;
 use crate::failure;
 use crate::output::Output;
 
@@ -34,8 +34,7 @@ struct SimEvent {
     virtual_seconds: f64,
 }
 
-pub(crate) fn run(output: Output, args: &Dht) -> failure::Result<()> {
-    let DhtCommand::Sim(sim) = &args.command;
+pub(crate) fn run(output: Output, sim: &DhtSim) -> failure::Result<()> {
     let plan = Plan {
         nodes: sim.nodes,
         seed: sim.seed,

@@ -1,0 +1,98 @@
+//! `dht`: nodes of the DHT, what they keep, and networks of them in virtual time.
+
+mod announce;
+mod client;
+mod node;
+mod part;
+mod questions;
+mod report;
+pub(crate) mod sim;
+mod state;
+mod verbs;
+mod whereabouts;
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::address::{Target, any};
+use crate::args::{Common, Dht, DhtCommand, DhtNode, Join};
+use crate::driver_pick::{has_ipv6, with_driver};
+use crate::failure::{Failure, Result};
+use crate::identity;
+use crate::output::Output;
+use crate::stop::Stop;
+
+pub(crate) use announce::Announcer;
+pub(crate) use client::{Lookup, ask};
+pub(crate) use part::{DhtPart, Role, WithDht};
+pub(crate) use questions::FindProviders;
+pub(crate) use verbs::parse_key;
+
+use node::NodeJob;
+
+/// Runs a command of the DHT.
+pub(crate) fn run(common: &Common, output: Output, args: Dht) -> Result<()> {
+    if let DhtCommand::Sim(sim) = &args.command {
+        return sim::run(output, sim);
+    }
+    let stop = Stop::on_ctrl_c()?;
+    match args.command {
+        DhtCommand::Node(args) => run_node(common, args, &stop),
+        DhtCommand::Put(args) => verbs::put(common, args, &stop),
+        DhtCommand::Get(args) => verbs::get(common, output, &args, &stop),
+        DhtCommand::Announce(args) => verbs::announce(common, &args, &stop),
+        DhtCommand::Find(args) => verbs::find(common, &args, &stop),
+        DhtCommand::Sim(_) => Ok(()),
+    }
+}
+
+fn run_node(common: &Common, args: DhtNode, stop: &Stop) -> Result<()> {
+    let output = common.output();
+    let Join { mut bootstrap, state } = args.join;
+    let state = state.or_else(state::default_path);
+    let known = state.as_deref().map_or(Ok(None), state::read)?;
+    bootstrap.extend(known.into_iter().flatten());
+    if bootstrap.is_empty() {
+        output.note("no node to join through was named: waiting for others, as the first one");
+    }
+    let host = common.device.host();
+    let job = NodeJob {
+        output,
+        identity: identity::lasting(output, common.identity.as_deref())?,
+        seeds: bootstrap,
+        state,
+        save_every: args.save_every,
+        interface: host.interface().map(str::to_owned),
+        stop,
+    };
+    let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
+    with_driver(output, common.driver, &host, bind, job)
+}
+
+/// The nodes to begin with: those that were named, or the contacts of a node of this user.
+pub(crate) fn seeds(named: &[Target], state: Option<&Path>) -> Result<Vec<Target>> {
+    if named.is_empty() || state.is_some() {
+        let default = state::default_path();
+        let known = state.or(default.as_deref()).map_or(Ok(None), state::read)?;
+        return Ok(named.iter().copied().chain(known.into_iter().flatten()).collect());
+    }
+    Ok(named.to_vec())
+}
+
+/// The same, of which there has to be one.
+fn some_seeds(join: &Join) -> Result<Vec<Target>> {
+    let seeds = seeds(&join.bootstrap, join.state.as_deref())?;
+    if seeds.is_empty() {
+        return Err(Failure::Usage(
+            "no node of the DHT is known here: name one with --bootstrap PEER@ADDR, as `wraith-cli dht node` prints it"
+                .to_owned(),
+        ));
+    }
+    Ok(seeds)
+}
+
+/// Milliseconds since 1970; 0 on a clock that is set before.
+fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,180 @@
+//! What the commands of the DHT print of their answers.
+
+use serde::Serialize;
+use wraith_dht_proto::Kind;
+
+use super::questions::{Announce, FindPeer, FindProviders, Found, Get, Put};
+use super::verbs::{lines, write_value};
+use crate::address::Target;
+use crate::failure::{Result, failed};
+use crate::output::Output;
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename = "stored")]
+struct StoredEvent {
+    key: String,
+    nodes: u8,
+    peer: Option<String>,
+    salt: Option<u64>,
+    seq: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename = "value")]
+struct ValueEvent {
+    key: String,
+    bytes: usize,
+    hops: u8,
+    peer: Option<String>,
+    salt: Option<u64>,
+    seq: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename = "announced")]
+struct AnnouncedEvent {
+    hash: String,
+    nodes: u8,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename = "found")]
+struct FoundEvent {
+    peer: String,
+    address: String,
+    target: String,
+    /// Of a peer: whether it has just answered there; otherwise it says so itself, or others say so.
+    answered: bool,
+}
+
+/// An answer that people and programs are told.
+pub(super) trait Told {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// There is none.
+    fn tell(&self, output: Output) -> Result<()>;
+}
+
+impl Told for Put {
+    fn tell(&self, output: Output) -> Result<()> {
+        let (nodes, conflict) = self.stored.unwrap_or_default();
+        let seq = self.signer.as_ref().map(|signer| signer.seq);
+        // Whoever refused it for an equal or higher number does not give it to anybody.
+        if let Some(conflict) = conflict
+            && (nodes == 0 || self.expected.is_some() || seq.is_some_and(|seq| conflict >= seq))
+        {
+            return Err(failed(format!(
+                "a record with sequence number {conflict} is there: look at it with `dht get --peer`, and give --seq {} \
+                 to replace it",
+                conflict.saturating_add(1)
+            )));
+        }
+        if nodes == 0 {
+            return Err(failed(
+                "no node of the DHT keeps the record: they are full or did not answer; retry",
+            ));
+        }
+        let key = self.with(|record| format!("{:?}", record.key())).unwrap_or_default();
+        let peer = self.signer.as_ref().map(|signer| signer.identity.peer_id().to_string());
+        let salt = self.signer.as_ref().map(|signer| signer.salt);
+        output.result(&StoredEvent { key: key.clone(), nodes, peer, salt, seq }, key);
+        if !output.json {
+            output.note(format_args!("kept by {}, for two hours", counted(nodes)));
+        }
+        Ok(())
+    }
+}
+
+impl Told for Get {
+    fn tell(&self, output: Output) -> Result<()> {
+        let Some(Found { value, signed, hops, .. }) = &self.found else {
+            let what = if self.kinds == [Kind::Signed] {
+                "such a record of that peer"
+            } else {
+                "a record under that key"
+            };
+            return Err(failed(format!(
+                "no node of the DHT has {what}: it was never stored, or has expired; ask its owner to put it again"
+            )));
+        };
+        write_value(value)?;
+        output.event(&ValueEvent {
+            key: format!("{:?}", self.key),
+            bytes: value.len(),
+            hops: *hops,
+            peer: signed.map(|(peer, ..)| peer.to_string()),
+            salt: signed.map(|(_, salt, _)| salt),
+            seq: signed.map(|(.., seq)| seq),
+        });
+        if let Some((peer, salt, seq)) = signed
+            && !output.json
+        {
+            output.detail(format_args!("signed by {peer}, record {salt}, sequence number {seq}"));
+        }
+        Ok(())
+    }
+}
+
+impl Told for Announce {
+    fn tell(&self, output: Output) -> Result<()> {
+        if self.nodes == 0 {
+            return Err(failed(
+                "no node of the DHT keeps the announcement: they are full or did not answer; retry",
+            ));
+        }
+        let hash = format!("{:?}", self.key);
+        let text = format!("where {hash} is was told to {}, for two hours", counted(self.nodes));
+        output.result(&AnnouncedEvent { hash, nodes: self.nodes }, text);
+        Ok(())
+    }
+}
+
+impl Told for FindProviders {
+    fn tell(&self, output: Output) -> Result<()> {
+        if self.providers.is_empty() {
+            return Err(failed(format!(
+                "nobody announces {:?} on the DHT: its owner runs `wraith-cli send --announce`",
+                self.key
+            )));
+        }
+        tell(output, &self.providers, None);
+        Ok(())
+    }
+}
+
+impl Told for FindPeer {
+    fn tell(&self, output: Output) -> Result<()> {
+        let addresses =
+            self.answered.iter().chain(self.said.iter().filter(|addr| Some(**addr) != self.answered));
+        let targets: Vec<_> = addresses.map(|&addr| Target { id: self.peer, addr }).collect();
+        if targets.is_empty() {
+            return Err(failed(format!(
+                "the DHT does not know where {} is: it runs no node, or under another id",
+                self.peer
+            )));
+        }
+        tell(output, &targets, self.answered.map(|addr| Target { id: self.peer, addr }));
+        Ok(())
+    }
+}
+
+/// So many nodes, in words.
+pub(super) fn counted(nodes: u8) -> String {
+    if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") }
+}
+
+fn tell(output: Output, targets: &[Target], answered: Option<Target>) {
+    if !output.json {
+        output.result(&(), lines(targets));
+    }
+    for target in targets {
+        let Target { id, addr } = target;
+        output.event(&FoundEvent {
+            peer: id.to_string(),
+            address: addr.to_string(),
+            target: target.to_string(),
+            answered: answered == Some(*target),
+        });
+    }
+}

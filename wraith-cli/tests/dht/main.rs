@@ -1,0 +1,14 @@
+//! The DHT as real processes on loopback.
+
+#![forbid(unsafe_code)]
+#![cfg(unix)]
+
+mod content;
+mod ends;
+mod fifty;
+mod node;
+mod peers;
+mod state;
+#[path = "../cli/support.rs"]
+#[expect(dead_code, reason = "these tests need no listener")]
+mod support;

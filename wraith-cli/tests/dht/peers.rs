@@ -1,0 +1,60 @@
+//! Peers that move, and records that they replace.
+
+use crate::node::{Node, asking, brought, found, stored};
+use crate::support::{Folder, PATIENCE};
+
+#[test]
+fn a_peer_that_comes_back_at_another_port_is_found_by_its_id() {
+    let folder = Folder::new("moved");
+    let first = Node::start(&folder, "first", &[]);
+    let second = Node::start(&folder, "second", &[&first]);
+    second.joined();
+    let peer = Node::start(&folder, "peer", &[&second]);
+    assert_eq!((peer.joined(), peer.published()), (2, 2));
+    let (id, before) = (peer.peer.clone(), peer.target.clone());
+    assert_eq!(found(&["--peer", &id], &first), [(before.clone(), true)]);
+
+    let end = peer.end();
+    assert_eq!((end.code, end.stderr.as_str()), (Some(130), ""));
+    assert_eq!(found(&["--peer", &id], &first), [(before.clone(), false)], "its record is still there");
+
+    let peer = Node::start(&folder, "peer", &[]);
+    assert_eq!((peer.joined(), peer.published()), (2, 2));
+    assert!(peer.peer == id && peer.target != before);
+    for node in [&first, &second] {
+        let found = found(&["--peer", &id], node);
+        assert_eq!(found.iter().map(|(target, _)| target).collect::<Vec<_>>(), [&peer.target]);
+    }
+}
+
+#[test]
+fn of_signed_records_the_highest_number_wins_and_may_be_asked_for() {
+    let folder = Folder::new("signed");
+    let first = Node::start(&folder, "first", &[]);
+    let second = Node::start(&folder, "second", &[&first]);
+    second.joined();
+    let identity = folder.path("owner");
+    let identity = identity.to_str().unwrap();
+    let put = |value: &str, args: &[&str]| {
+        let all = [&["--sign", "--identity", identity, "--salt", "9", value], args].concat();
+        asking("put", &all, &first)
+    };
+    let (key, nodes) = stored(put("one", &["--seq", "5"]));
+    assert_eq!(nodes, 2);
+    let peer = crate::support::run(["id", "--identity", identity]).stdout.pop().unwrap();
+    brought(asking("get", &["--peer", &peer, "--salt", "9"], &second), "one");
+    brought(asking("get", &[&key], &second), "one");
+
+    let refused = put("two", &["--seq", "5"]).finish();
+    assert!(refused.error(1).starts_with("a record with sequence number 5 is there"), "{}", refused.stderr);
+    let refused = put("two", &["--seq", "7", "--expected", "4"]).finish();
+    assert!(refused.error(1).starts_with("a record with sequence number 5 is there"), "{}", refused.stderr);
+    brought(asking("get", &[&key], &second), "one");
+    assert_eq!(stored(put("two", &["--seq", "7", "--expected", "5"])), (key.clone(), 2));
+    brought(asking("get", &[&key], &second), "two");
+    // Without a number it is the time, which is later.
+    assert_eq!(stored(put("three", &[])), (key.clone(), 2));
+    brought(asking("get", &[&key], &second), "three");
+    let other = asking("get", &["--peer", &peer], &second).finish();
+    assert!(other.took < PATIENCE && other.code == Some(1) && other.stdout.is_empty(), "{}", other.stderr);
+}

@@ -1,0 +1,61 @@
+//! The file that a node remembers its contacts in.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+
+use crate::node::{Node, error};
+use crate::support::{Folder, PATIENCE, run};
+
+#[test]
+fn a_damaged_file_is_an_error_that_names_it() {
+    let folder = Folder::new("damaged");
+    let first = Node::start(&folder, "first", &[]);
+    let second = Node::start(&folder, "second", &[&first]);
+    second.joined();
+    let good = fs::read_to_string(&second.state).unwrap();
+    assert_eq!(good, format!("wraith-dht-1\n{}\nend 1\n", first.target));
+    let (state, identity) = (folder.path("damaged.state"), folder.path("damaged.id"));
+    let (state, identity) = (state.to_str().unwrap(), identity.to_str().unwrap());
+    for damaged in
+        ["", "nonsense", &good[..good.len() - 3], &good.replace("end 1", "end 2"), &"x".repeat(100_000)]
+    {
+        fs::write(state, damaged).unwrap();
+        for verb in [&["node", "--identity", identity][..], &["put", "x"]] {
+            let args = ["dht"].iter().chain(verb).copied().chain(["--bind", "127.0.0.1", "--state", state]);
+            let (message, _) = error(args);
+            assert!(message.starts_with(state) && message.contains("damaged"), "{message}");
+        }
+        assert_eq!(fs::read_to_string(state).unwrap(), damaged, "nobody writes over it");
+    }
+    fs::write(state, &good).unwrap();
+    let end = run(["dht", "put", "x", "--state", state]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+/// Whether the file was replaced is seen by its number.
+fn number(node: &Node) -> u64 {
+    fs::metadata(&node.state).unwrap().ino()
+}
+
+#[test]
+fn whoever_kills_a_node_while_it_writes_leaves_a_file_that_it_joins_by() {
+    let folder = Folder::new("killed");
+    let first = Node::start(&folder, "first", &[]);
+    let mut seeds = vec![&*first.target];
+    for round in 1..=10 {
+        let node = Node::start_with(&folder, "node", &seeds, &["--save-every", "1us"]);
+        assert_eq!(node.joined(), 1, "round {round}");
+        // It writes without a pause; each time it is killed after another number of files.
+        let until = Instant::now() + PATIENCE;
+        for _ in 0..round {
+            let before = number(&node);
+            while number(&node) == before {
+                assert!(Instant::now() < until);
+                std::thread::yield_now();
+            }
+        }
+        node.kill();
+        seeds.clear();
+    }
+}
