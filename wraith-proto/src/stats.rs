@@ -59,8 +59,8 @@ pub struct Stats {
     pub dh_operations: u64,
     /// Times that a session began to send with fresh keys.
     pub epochs_begun: u64,
-    /// Packets whose keys had to be expanded again, since they had made room for those of other sessions
-    /// (`Limits::expanded_keys`): at most one expansion for each packet.
+    /// Packets, authentic or not, whose keys had to be expanded again, since they had made room for those of other sessions
+    /// (`Limits::expanded_keys`).
     pub keys_missed: u64,
     /// Sessions looked at by `handle_timeout` and `poll_transmit`: never grows with idle sessions.
     pub sessions_visited: u64,
