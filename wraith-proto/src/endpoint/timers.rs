@@ -41,10 +41,11 @@ impl Endpoint {
         if session.has_work() {
             self.ready_links.push_back(&mut self.ready, index);
         }
-        match session.timers.next(self.config.transport.timer_granularity) {
-            Some((at, _)) if self.wheel.deadline(index) == Some(at) => {}
-            Some((at, _)) if at < Instant::NEVER => self.wheel.arm(index, at),
-            _ => self.wheel.cancel(index),
+        let at = session.timers.deadline(self.config.transport.timer_granularity);
+        if at == Instant::NEVER {
+            self.wheel.cancel(index);
+        } else if self.wheel.deadline(index) != Some(at) {
+            self.wheel.arm(index, at);
         }
     }
 

@@ -150,17 +150,27 @@ impl Timers {
         due
     }
 
-    /// The next deadline. Pacing is exact; the others are rounded up to `granularity`.
-    pub(crate) fn next(&self, granularity: Duration) -> Option<(Instant, TimerKind)> {
-        let mut next: Option<(Instant, TimerKind)> = None;
+    /// The next deadline, or `NEVER`. Pacing is exact; the others are rounded up to `granularity`, which keeps their order: the
+    /// earliest alone has to be.
+    pub(crate) fn deadline(&self, granularity: Duration) -> Instant {
+        let (mut pacing, mut earliest) = (Instant::NEVER, Instant::NEVER);
         for (slot, &kind) in self.0.iter().zip(&TimerKind::ALL) {
-            let Some(at) = *slot else { continue };
-            let at = if kind == TimerKind::Pacing { at } else { round_up(at, granularity) };
-            if next.is_none_or(|(best, _)| at < best) {
-                next = Some((at, kind));
-            }
+            let at = slot.unwrap_or(Instant::NEVER);
+            let least = if kind == TimerKind::Pacing { &mut pacing } else { &mut earliest };
+            *least = at.min(*least);
         }
-        next
+        pacing.min(round_up(earliest, granularity))
+    }
+
+    /// The next deadline, and what it is for.
+    pub(crate) fn next(&self, granularity: Duration) -> Option<(Instant, TimerKind)> {
+        let deadline = self.deadline(granularity);
+        let is_next = |&kind: &TimerKind| {
+            let at = self.at(kind)?;
+            let at = if kind == TimerKind::Pacing { at } else { round_up(at, granularity) };
+            (at == deadline).then_some((at, kind))
+        };
+        TimerKind::ALL.iter().find_map(is_next)
     }
 }
 
@@ -289,5 +299,32 @@ impl SessionState {
             .into_iter()
             .filter(|timeout| !timeout.is_zero())
             .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_timer_is_the_earliest_after_rounding_and_the_first_of_those_that_fall_together() {
+        let step = Duration::from_nanos(10);
+        let next = |set: &[(TimerKind, u64)]| {
+            let mut timers = Timers::default();
+            for &(kind, at) in set {
+                timers.set(kind, Some(Instant::from_nanos(at)));
+            }
+            assert_eq!(timers.deadline(step), timers.next(step).map_or(Instant::NEVER, |(at, _)| at));
+            timers.next(step).map(|(at, kind)| (at.as_nanos(), kind))
+        };
+        use TimerKind::{Ack, Idle, Loss, Pacing};
+        assert_eq!(next(&[]), None);
+        assert_eq!(next(&[(Idle, 41), (Loss, 55)]), Some((50, Idle)));
+        assert_eq!(next(&[(Idle, 41), (Ack, 50), (Loss, 51)]), Some((50, Ack)));
+        assert_eq!(next(&[(Ack, 41), (Pacing, 49)]), Some((49, Pacing)));
+        assert_eq!(next(&[(Ack, 41), (Pacing, 50)]), Some((50, Ack)));
+        assert_eq!(next(&[(Idle, 41), (Pacing, 50)]), Some((50, Pacing)));
+        assert_eq!(next(&[(Idle, 41), (Pacing, 51)]), Some((50, Idle)));
+        assert_eq!(next(&[(Idle, u64::MAX - 1)]), Some((u64::MAX, Idle)));
     }
 }
