@@ -11,6 +11,9 @@ pub(crate) const PATHS: usize = 3;
 /// Nodes that a lookup keeps in mind.
 const CAPACITY: usize = 56;
 
+/// So many times sparser than expected nodes may lie around a target by chance, or since many have gone.
+const SPARSEST: u64 = 4;
+
 /// What is known of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
@@ -95,17 +98,23 @@ impl Shortlist {
     }
 
     /// Whom `path` asks next: the nearest that it knows and nobody asked, as long as fewer than [`K`] nearer ones
-    /// answered or may answer, or it is within `radius`.
+    /// answered or may answer, or it is within `radius`, the distance of the [`K`]th node to be expected; 0 if none is.
+    ///
+    /// Nodes much farther than that are not the nearest, however many there are: who knew only them was misled, and goes on
+    /// with the nodes that it had before.
     pub(crate) fn candidate(&self, path: u8, radius: u64) -> Option<Entry> {
+        let near = if radius == 0 { u64::MAX } else { radius.saturating_mul(SPARSEST) };
         let known =
             self.entries.iter().filter(|entry| entry.paths & 1 << path != 0 && entry.state != State::Failed);
-        for (before, entry) in known.enumerate() {
+        let mut before = 0;
+        for entry in known {
             if before >= K && entry.distance > radius {
                 return None;
             }
             if entry.state == State::New {
                 return Some(*entry);
             }
+            before += usize::from(entry.distance <= near);
         }
         None
     }
@@ -204,6 +213,22 @@ mod tests {
         assert_eq!(list.candidate(2, 20).unwrap().distance, 20, "the radius reaches further");
         list.at(3).unwrap().state = State::Failed;
         assert_eq!(list.candidate(2, 0).unwrap().distance, 20);
+    }
+
+    #[test]
+    fn twenty_nodes_much_farther_than_expected_do_not_end_a_path() {
+        let mut list = Shortlist::default();
+        for at in 0..30 {
+            list.learn(node(at), 1_000 + u64::from(at), 0, 1);
+        }
+        for at in 0..20 {
+            list.at(1_000 + at).unwrap().state = State::Answered([1; 16]);
+        }
+        // The twentieth was expected at 250, and lies at up to four times that.
+        assert_eq!(list.candidate(0, 253).unwrap().distance, 1_020);
+        assert_eq!(list.candidate(0, 254).unwrap().distance, 1_020);
+        assert!(list.candidate(0, 255).is_none());
+        assert!(list.candidate(0, 0).is_none());
     }
 
     #[test]
