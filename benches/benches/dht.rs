@@ -6,14 +6,17 @@ use std::time::Duration;
 use criterion::{BatchSize, Criterion, Throughput};
 use wraith_benches::Machine;
 use wraith_dht_proto::{
-    Ask, Dht, Header, Limits, MAX_UNSEALED, NodeRef, Offer, RateLimits, Record, Reply, StoreResult, Token,
-    value_key, write_ask,
+    Ask, Dht, Header, Limits, MAX_UNSEALED, MAX_VALUE, NodeRef, Offer, RateLimits, Record, Reply,
+    StoreResult, Token, value_key, write_ask,
 };
 use wraith_proto::wire::Writer;
 use wraith_proto::{Identity, Instant};
 
 /// Values of one round: less than what the nodes of one prefix may store.
 const VALUES: u32 = 1_000;
+
+/// Room for the form of a record, and for its last block.
+const FORM: usize = 50;
 
 const NOW: Instant = Instant::from_nanos(3_600_000_000_000);
 
@@ -26,12 +29,21 @@ fn main() {
         .configure_from_args();
     let mut group = criterion.benchmark_group("dht_put");
     group.throughput(Throughput::Elements(u64::from(VALUES)));
-    for size in [256, 1_000] {
+    for size in [256, 1_024, 10_240] {
         // Room for 10,000 of this size.
         let rate = RateLimits { all: u16::MAX, per_prefix: u16::MAX };
-        let limits =
-            Limits { rate, strangers: rate, record_bytes: 10_000 * (size as u32 + 100), ..Limits::default() };
-        println!("{size}_bytes: {} bytes per node", limits.memory() + limits.record_memory());
+        let parts = parts(size);
+        let limits = Limits {
+            rate,
+            strangers: rate,
+            records: 10_000 * parts as u32,
+            record_bytes: 10_000 * (size + parts * FORM) as u32,
+            ..Limits::default()
+        };
+        println!(
+            "{size}_bytes: {parts} records a value, {} bytes per node for 10,000",
+            limits.memory() + limits.record_memory()
+        );
         group.bench_function(format!("{size}_bytes"), |bencher| {
             bencher.iter_batched_ref(|| Puts::new(&limits, size), Puts::run, BatchSize::PerIteration);
         });
@@ -52,8 +64,9 @@ impl Puts {
         let [peer, other] = [1, 2].map(|at| Identity::from_seed([at; 32]).peer_id());
         let from = NodeRef::new(&other, SocketAddr::from(([9, 8, 7, 6], 5)));
         let mut puts = Self { node: Dht::new(limits, &peer, &[3; 32], NOW), from, requests: Vec::new() };
-        for at in 0..VALUES {
-            let mut value = vec![7; size];
+        let parts = parts(size);
+        for at in 0..VALUES * parts as u32 {
+            let mut value = vec![7; size.div_ceil(parts)];
             value[..4].copy_from_slice(&at.to_be_bytes());
             let request = puts.request(&value);
             puts.requests.push(request);
@@ -91,6 +104,11 @@ impl Puts {
             assert!(matches!(read(&buffer[..transmit.len]), Some((_, reply)) if reply == stored));
         }
     }
+}
+
+/// Records that a value of `size` bytes takes: each fits into one datagram.
+fn parts(size: usize) -> usize {
+    size.div_ceil(MAX_VALUE)
 }
 
 fn read(answer: &[u8]) -> Option<(Token, Reply<'_>)> {
