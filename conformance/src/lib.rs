@@ -51,6 +51,7 @@ mod report;
 mod suite;
 mod suite_macro;
 mod talk;
+mod untested;
 #[doc(hidden)]
 pub mod vectors;
 mod wire;
@@ -70,6 +71,7 @@ pub use harness::{
 pub use options::{BadVariable, Budget, Options};
 pub use report::Report;
 pub use suite::{Suite, run, run_case};
+pub use untested::not_tested;
 
 #[doc(hidden)]
 pub mod expansion {

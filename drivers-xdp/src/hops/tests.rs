@@ -1,8 +1,8 @@
 use std::net::{SocketAddr, UdpSocket};
 
 use super::*;
+use crate::testing::hosts;
 use crate::veth::Options;
-use crate::veth::tests::hosts;
 
 const INDEX: u32 = 7;
 const OWN: &str = "10.77.0.1";

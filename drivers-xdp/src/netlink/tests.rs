@@ -15,7 +15,7 @@ use super::make::Maker;
 use super::socket::Socket;
 use super::{Interface, Neighbour, Route, Tables, family};
 use crate::refusal::{Reason, Refusal, Step};
-use crate::veth::tests::hosts;
+use crate::testing::hosts;
 use crate::veth::{Options, Veth};
 use crate::wire::Mac;
 

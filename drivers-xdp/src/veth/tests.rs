@@ -11,22 +11,10 @@ use nix::sched::setns;
 use nix::unistd::{Uid, gettid, setuid};
 
 use super::*;
+use crate::testing::hosts;
 
 /// Set in the child that a test makes of itself.
 const CHILD: &str = "WRAITH_XDP_TEST_CHILD";
-
-/// Two hosts, or none where they may not be made; says so then.
-pub(crate) fn hosts(options: &Options) -> Option<Veth> {
-    match Veth::new(options) {
-        Ok(veth) => Some(veth),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            println!("not run: it takes root");
-            assert!(env::var_os("WRAITH_CONFORMANCE_STRICT").is_none_or(|value| value != "1"), "{error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
 
 fn udp(side: &Side, ip: IpAddr) -> UdpSocket {
     let socket = side.run(move || UdpSocket::bind(SocketAddr::new(ip, 0))).unwrap();

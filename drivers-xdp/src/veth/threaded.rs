@@ -29,8 +29,8 @@ fn in_sysfs<T: Send>(device: &str, work: impl FnOnce(String) -> io::Result<T> + 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::hosts;
     use crate::veth::Options;
-    use crate::veth::tests::hosts;
 
     #[test]
     fn the_queues_have_threads_if_it_was_asked_for() {

@@ -4,7 +4,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -39,9 +38,7 @@ fn python() -> Option<OsString> {
     });
     if found.is_none() {
         assert!(!strict(), "no python3 with the packages of the client: {REMEDY}");
-        // `eprintln!` is kept back from who runs tests that pass.
-        let note = format!("NOT TESTED: no python3 with the packages of the client: {REMEDY}\n");
-        io::stderr().write_all(note.as_bytes()).unwrap();
+        wraith_conformance::not_tested(format_args!("no python3 with the packages of the client: {REMEDY}"));
     }
     found
 }
