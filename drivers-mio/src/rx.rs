@@ -3,7 +3,7 @@
 use std::array;
 use std::io::{self, IoSliceMut};
 
-use quinn_udp::{EcnCodepoint, RecvMeta};
+use quinn_udp::RecvMeta;
 use wraith_drivers::RxReport;
 use wraith_proto::{Ecn, RxMeta, Via};
 
@@ -104,7 +104,7 @@ impl Rx {
                 from: wraith_drivers::canonical(slot.addr),
                 to: slot.dst_ip.map(|ip| ip.to_canonical()),
                 via: Via::default(),
-                ecn: mark(slot.ecn),
+                ecn: Ecn::from_bits(slot.ecn.map_or(0, |mark| mark as u8)),
             };
             let end = slot.len.min(self.offset + stride);
             let base = self.next * (self.slot_bytes + 1);
@@ -117,15 +117,6 @@ impl Rx {
             report.datagrams += 1;
             on_datagram(&meta, &mut self.memory[range]);
         }
-    }
-}
-
-fn mark(codepoint: Option<EcnCodepoint>) -> Ecn {
-    match codepoint {
-        None => Ecn::NotEct,
-        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
-        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
-        Some(EcnCodepoint::Ce) => Ecn::Ce,
     }
 }
 

@@ -35,14 +35,7 @@ impl Socket {
         // An IPv6 socket on a mapped address speaks IPv4 alone, and takes only mapped destinations.
         let addr = wraith_drivers::canonical(addr);
         let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-        let family = match addr {
-            SocketAddr::V4(_) => Family::V4,
-            // Systems differ in their default, and some have no choice.
-            SocketAddr::V6(addr) if addr.ip().is_unspecified() && socket.set_only_v6(false).is_ok() => {
-                Family::Dual
-            }
-            SocketAddr::V6(_) => Family::V6,
-        };
+        let family = Family::of(addr, || socket.set_only_v6(false).is_ok());
         ask(options.recv_buffer_bytes, |bytes| socket.set_recv_buffer_size(bytes));
         ask(options.send_buffer_bytes, |bytes| socket.set_send_buffer_size(bytes));
         if options.reuse_port {

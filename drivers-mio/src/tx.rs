@@ -4,7 +4,7 @@ use std::io;
 
 use quinn_udp::{EcnCodepoint, Transmit};
 use wraith_drivers::{Family, Segments, TxReport};
-use wraith_proto::{Ecn, TxMeta, TxQueue};
+use wraith_proto::{TxMeta, TxQueue};
 
 use crate::socket::MAX_V4;
 use crate::verdict::Verdict;
@@ -86,7 +86,7 @@ impl Tx {
             let piece = batch.piece();
             let transmit = Transmit {
                 destination: family.outgoing(batch.meta.to),
-                ecn: codepoint(batch.meta.ecn),
+                ecn: EcnCodepoint::from_bits(batch.meta.ecn.bits()),
                 contents: &self.arena[self.start..self.start + piece],
                 segment_size: (piece > batch.segment).then_some(batch.segment),
                 src_ip: batch.meta.from.map(|ip| family.outgoing_ip(ip)),
@@ -201,15 +201,6 @@ impl Batch {
     /// Datagrams in the first `bytes` bytes.
     fn count(&self, bytes: usize) -> usize {
         bytes.div_ceil(self.segment.max(1)).max(1)
-    }
-}
-
-fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
-    match ecn {
-        Ecn::NotEct => None,
-        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
-        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
-        Ecn::Ce => Some(EcnCodepoint::Ce),
     }
 }
 

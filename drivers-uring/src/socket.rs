@@ -32,14 +32,7 @@ impl Socket {
         // An IPv6 socket on a mapped address speaks IPv4 alone, and takes only mapped destinations.
         let addr = wraith_drivers::canonical(addr);
         let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-        let family = match addr {
-            SocketAddr::V4(_) => Family::V4,
-            // Distributions differ in their default.
-            SocketAddr::V6(addr) if addr.ip().is_unspecified() && socket.set_only_v6(false).is_ok() => {
-                Family::Dual
-            }
-            SocketAddr::V6(_) => Family::V6,
-        };
+        let family = Family::of(addr, || socket.set_only_v6(false).is_ok());
         // What is too much is capped without an error.
         let _ = socket.set_recv_buffer_size(options.recv_buffer_bytes);
         let _ = socket.set_send_buffer_size(options.send_buffer_bytes);

@@ -19,8 +19,6 @@ const RX_HEADER: usize = 16;
 /// Bytes of `struct cmsghdr`, and the boundary that control messages are laid on.
 const CMSG_HEADER: usize = size_of::<libc::cmsghdr>();
 const CMSG_ALIGN: usize = size_of::<usize>();
-/// The two low bits of TOS and traffic class (RFC 3168 §5).
-const ECN_MASK: u8 = 0b11;
 
 /// The address of a destination as the kernel reads it; empty for a connected socket.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +73,7 @@ impl Control {
     pub(crate) fn of(to: IpAddr, from: Option<IpAddr>, ecn: Ecn, segment: Option<u16>) -> Self {
         let mut control = Self::NONE;
         if ecn != Ecn::NotEct {
-            let bits = i32::from(bits_of(ecn)).to_ne_bytes();
+            let bits = i32::from(ecn.bits()).to_ne_bytes();
             if to.to_canonical().is_ipv4() {
                 control.push(libc::IPPROTO_IP, libc::IP_TOS, &bits);
             } else {
@@ -169,10 +167,10 @@ impl Received {
         while let Some((level, kind, data, rest)) = next_control(control) {
             match (level, kind) {
                 (libc::IPPROTO_IP, libc::IP_TOS) => {
-                    self.ecn = data.first().map_or(Ecn::NotEct, |tos| ecn_of(*tos));
+                    self.ecn = data.first().map_or(Ecn::NotEct, |tos| Ecn::from_bits(*tos));
                 }
                 (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    self.ecn = u32_at(data, 0).map_or(Ecn::NotEct, |class| ecn_of(class as u8));
+                    self.ecn = u32_at(data, 0).map_or(Ecn::NotEct, |class| Ecn::from_bits(class as u8));
                 }
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     self.to = data.get(8..12).and_then(v4).or(self.to);
@@ -226,24 +224,6 @@ fn v6(bytes: &[u8]) -> Option<IpAddr> {
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn bits_of(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::NotEct => 0b00,
-        Ecn::Ect1 => 0b01,
-        Ecn::Ect0 => 0b10,
-        Ecn::Ce => 0b11,
-    }
-}
-
-fn ecn_of(class: u8) -> Ecn {
-    match class & ECN_MASK {
-        0b01 => Ecn::Ect1,
-        0b10 => Ecn::Ect0,
-        0b11 => Ecn::Ce,
-        _ => Ecn::NotEct,
-    }
 }
 
 #[cfg(test)]

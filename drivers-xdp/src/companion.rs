@@ -55,13 +55,7 @@ impl Companion {
     pub(crate) fn bind(addr: SocketAddr, shared: bool) -> io::Result<Self> {
         let addr = canonical(addr);
         let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-        let family = match addr {
-            SocketAddr::V4(_) => Family::V4,
-            SocketAddr::V6(addr) if addr.ip().is_unspecified() && socket.set_only_v6(false).is_ok() => {
-                Family::Dual
-            }
-            SocketAddr::V6(_) => Family::V6,
-        };
+        let family = Family::of(addr, || socket.set_only_v6(false).is_ok());
         // What is too much is capped without an error.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
@@ -106,7 +100,7 @@ impl Companion {
             from: canonical(received.addr),
             to: received.dst_ip.map(|ip| ip.to_canonical()),
             via: Via::default(),
-            ecn: mark(received.ecn),
+            ecn: Ecn::from_bits(received.ecn.map_or(0, |mark| mark as u8)),
         };
         on_datagram(&meta, &mut self.buffer[..received.len]);
         Ok(Found::Lent)
@@ -115,7 +109,7 @@ impl Companion {
     pub(crate) fn send(&self, meta: &TxMeta, contents: &[u8]) -> Sent {
         let transmit = Transmit {
             destination: self.family.outgoing(meta.to),
-            ecn: codepoint(meta.ecn),
+            ecn: EcnCodepoint::from_bits(meta.ecn.bits()),
             contents,
             segment_size: None,
             src_ip: meta.from.map(|ip| self.family.outgoing_ip(ip)),
@@ -159,22 +153,4 @@ fn is_remote(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::EPROTO | libc::EHOSTDOWN | libc::ENOPROTOOPT | libc::EMSGSIZE | libc::ENOMEM)
     )
-}
-
-fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
-    match ecn {
-        None => Ecn::NotEct,
-        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
-        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
-        Some(EcnCodepoint::Ce) => Ecn::Ce,
-    }
-}
-
-fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
-    match ecn {
-        Ecn::NotEct => None,
-        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
-        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
-        Ecn::Ce => Some(EcnCodepoint::Ce),
-    }
 }

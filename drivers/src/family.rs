@@ -14,6 +14,16 @@ pub enum Family {
 }
 
 impl Family {
+    /// What a socket for `addr` will speak. For `[::]` it is asked to take IPv4 as well, before it is bound: `dual` says
+    /// whether it does, since systems differ in their default, and some have no choice.
+    pub fn of(addr: SocketAddr, dual: impl FnOnce() -> bool) -> Self {
+        match addr {
+            SocketAddr::V4(_) => Self::V4,
+            SocketAddr::V6(addr) if addr.ip().is_unspecified() && dual() => Self::Dual,
+            SocketAddr::V6(_) => Self::V6,
+        }
+    }
+
     /// The address to hand to the socket for `addr`.
     pub fn outgoing(self, addr: SocketAddr) -> SocketAddr {
         SocketAddr::new(self.outgoing_ip(addr.ip()), addr.port()).with_scope_of(addr)
@@ -63,6 +73,15 @@ mod tests {
         assert_eq!(canonical(mapped), plain);
         assert_eq!(Family::V4.outgoing(plain), plain);
         assert_eq!(Family::V6.outgoing(plain), plain);
+    }
+
+    #[test]
+    fn a_socket_for_every_address_is_asked_for_both_families_and_no_other_is() {
+        let unasked = || -> bool { panic!("not for every address") };
+        assert_eq!(Family::of(addr("0.0.0.0:5"), unasked), Family::V4);
+        assert_eq!(Family::of(addr("[::1]:5"), unasked), Family::V6);
+        assert_eq!(Family::of(addr("[::]:5"), || true), Family::Dual);
+        assert_eq!(Family::of(addr("[::]:5"), || false), Family::V6);
     }
 
     #[test]

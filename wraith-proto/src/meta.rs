@@ -22,6 +22,28 @@ pub enum Ecn {
     Ce,
 }
 
+impl Ecn {
+    /// The mark in the low two bits of a byte: of IPv4's type of service, or of IPv6's traffic class.
+    pub const fn from_bits(byte: u8) -> Self {
+        match byte & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// The mark as two bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotEct => 0b00,
+            Self::Ect1 => 0b01,
+            Self::Ect0 => 0b10,
+            Self::Ce => 0b11,
+        }
+    }
+}
+
 /// Where a received datagram came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RxMeta {
@@ -46,4 +68,17 @@ pub struct TxMeta {
     pub via: Via,
     /// The ECN mark to send with.
     pub ecn: Ecn,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 3168 §5, whatever the other six bits are (DSCP, RFC 2474).
+    #[test]
+    fn a_mark_is_two_bits_of_a_byte() {
+        for (bits, mark) in [(0b00, Ecn::NotEct), (0b01, Ecn::Ect1), (0b10, Ecn::Ect0), (0b11, Ecn::Ce)] {
+            assert_eq!((mark.bits(), Ecn::from_bits(bits), Ecn::from_bits(0xb8 | bits)), (bits, mark, mark));
+        }
+    }
 }

@@ -65,7 +65,7 @@ fn a_received_datagram_tells_its_sender_mark_and_local_address() {
     let from = SocketAddr::from((V4, 5));
     for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
         // Differentiated services stand in the six other bits.
-        let tos = message(libc::IPPROTO_IP, libc::IP_TOS, &[0xb8 | bits_of(ecn)]);
+        let tos = message(libc::IPPROTO_IP, libc::IP_TOS, &[0xb8 | ecn.bits()]);
         let info = [&[0; 8][..], &[127, 0, 0, 1]].concat();
         let control = [tos, message(libc::IPPROTO_IP, libc::IP_PKTINFO, &info)].concat();
         let bytes = buffer(from, &control, b"hello", 5);

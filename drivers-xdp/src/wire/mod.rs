@@ -99,13 +99,13 @@ pub fn write(flow: &Flow, headers: &mut [u8], payload: &[u8]) {
     let addresses = match (flow.from.ip(), flow.to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             ethernet[12..].copy_from_slice(&IPV4);
-            let header = ipv4::header(from, to, ecn_bits(flow.ecn), udp_length);
+            let header = ipv4::header(from, to, flow.ecn.bits(), udp_length);
             ip.copy_from_slice(&header);
             ipv4::sum_of_addresses(&header)
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             ethernet[12..].copy_from_slice(&IPV6);
-            let header = ipv6::header(from, to, ecn_bits(flow.ecn), udp_length);
+            let header = ipv6::header(from, to, flow.ecn.bits(), udp_length);
             ip.copy_from_slice(&header);
             ipv6::sum_of_addresses(&header)
         }
@@ -138,7 +138,7 @@ pub fn read(frame: &[u8], checksums: Checksums) -> Result<(Flow, Range<usize>), 
         destination: Mac([d0, d1, d2, d3, d4, d5]),
         from: SocketAddr::new(ip.from, udp.from),
         to: SocketAddr::new(ip.to, udp.to),
-        ecn: ecn_of(ip.traffic_class),
+        ecn: Ecn::from_bits(ip.traffic_class),
     };
     let start = header_bytes(ip.from);
     Ok((flow, start..start + udp.payload_length))
@@ -152,25 +152,6 @@ struct Ip<'a> {
     /// Both addresses, for UDP's checksum.
     sum_of_addresses: u64,
     body: &'a [u8],
-}
-
-/// RFC 3168 §5.
-fn ecn_bits(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::NotEct => 0b00,
-        Ecn::Ect1 => 0b01,
-        Ecn::Ect0 => 0b10,
-        Ecn::Ce => 0b11,
-    }
-}
-
-fn ecn_of(traffic_class: u8) -> Ecn {
-    match traffic_class & 0b11 {
-        0b00 => Ecn::NotEct,
-        0b01 => Ecn::Ect1,
-        0b10 => Ecn::Ect0,
-        _ => Ecn::Ce,
-    }
 }
 
 impl fmt::Display for Mac {

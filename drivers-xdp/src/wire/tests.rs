@@ -43,7 +43,7 @@ const OURS: Rest = Rest { time_to_live: 64, dscp: 0, flow_label: 0, identificati
 
 /// The frame as etherparse builds it.
 fn etherparse_frame(flow: &Flow, rest: Rest, payload: &[u8]) -> Vec<u8> {
-    let ecn = ecn_bits(flow.ecn);
+    let ecn = flow.ecn.bits();
     let ip = match (flow.from.ip(), flow.to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let mut header =
