@@ -26,7 +26,18 @@ pub(super) struct Content<S> {
     pub(super) verified: u64,
     pub(super) written: u64,
     pub(super) complete: bool,
-    pub(super) confirmed: bool,
+    pub(super) end: End,
+}
+
+/// Whether a content is stored, and who knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// It is not stored.
+    Open,
+    /// The caller has confirmed it.
+    Confirmed,
+    /// A source knows.
+    Acknowledged,
 }
 
 /// A chunk that a source owes.
@@ -55,7 +66,7 @@ impl<S: Copy + Eq> Content<S> {
             verified: 0,
             written: 0,
             complete: false,
-            confirmed: false,
+            end: End::Open,
         }
     }
 

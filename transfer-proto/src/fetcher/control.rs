@@ -1,5 +1,6 @@
 //! Messages of sources, and what follows from them.
 
+use super::content::End;
 use super::source::{Source, State};
 use super::{EndReason, FetchEvent, FetchId, Fetcher};
 use crate::code::{Code, Violation};
@@ -91,7 +92,7 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
 
     fn on_offer(&mut self, source: S, transfer: u32, fetch: FetchId, offer: &Offer<'_>) {
         let size = offer.size;
-        if self.contents.get(&fetch).is_some_and(|content| content.confirmed) {
+        if self.contents.get(&fetch).is_some_and(|content| content.end != End::Open) {
             self.confirm_late(source, transfer, fetch);
             return;
         }
@@ -195,8 +196,11 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
         if let Some(state) = self.sources.get_mut(&source) {
             state.asks.retain(|ask| ask.transfer != transfer);
         }
+        if let Some(content) = self.contents.get_mut(&fetch) {
+            content.end = End::Acknowledged;
+        }
         self.events.push_back(FetchEvent::Acknowledged { fetch, source });
-        self.forget_if_confirmed(fetch);
+        self.forget_if_known(fetch);
     }
 }
 

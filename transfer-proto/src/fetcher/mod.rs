@@ -22,7 +22,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use assembly::Assembly;
-use content::Content;
+use content::{Content, End};
 use source::{Ask, Source, State};
 
 pub use types::{
@@ -130,7 +130,8 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
     }
 
     /// The content is stored for good: tells every source. Ends with [`FetchEvent::Acknowledged`] or
-    /// [`FetchEvent::SourceEnded`] for each of them, and the content is forgotten.
+    /// [`FetchEvent::SourceEnded`] for each of them, and the content is forgotten if one has acknowledged it. If none has,
+    /// it stays until [`Fetcher::cancel`]: a source that is asked in another session is told when it offers.
     ///
     /// # Errors
     ///
@@ -149,8 +150,7 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
                 state.writer.push(&Message::Done { transfer, hash });
             }
         }
-        content.confirmed = true;
-        self.forget_if_confirmed(fetch);
+        content.end = End::Confirmed;
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
         });
         self.events.push_back(FetchEvent::SourceEnded { fetch, source, why });
         self.drop_claim_without_backer(fetch);
-        self.forget_if_confirmed(fetch);
+        self.forget_if_known(fetch);
     }
 
     /// A size that nobody claims any more, and that was never proven, is forgotten; another may be claimed.
@@ -268,9 +268,9 @@ impl<S: Copy + Ord, K: Copy + Eq> Fetcher<S, K> {
         }
     }
 
-    fn forget_if_confirmed(&mut self, fetch: FetchId) {
-        let confirmed = self.contents.get(&fetch).is_some_and(|content| content.confirmed);
-        if confirmed && self.find_ask(|ask| ask.fetch == fetch).is_none() {
+    fn forget_if_known(&mut self, fetch: FetchId) {
+        let known = self.contents.get(&fetch).is_some_and(|content| content.end == End::Acknowledged);
+        if known && self.find_ask(|ask| ask.fetch == fetch).is_none() {
             self.contents.remove(&fetch);
         }
     }

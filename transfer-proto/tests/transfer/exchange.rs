@@ -338,6 +338,40 @@ fn a_source_that_answers_after_all_is_done_is_told_so() {
     assert_eq!(client.fetcher.progress(fetch), None);
 }
 
+/// PROTO §10.12
+#[test]
+fn a_source_whose_session_ended_before_it_knew_is_told_in_another_one() {
+    // The session ends before the content is stored, or when its last word was on its way.
+    for stored_first in [false, true] {
+        let bytes = content(3 * CHUNK, 19);
+        let (mut servers, hash) = servers(1, &bytes);
+        let mut client = Client::new(FetchLimits::default(), 19);
+        client.confirms = stored_first;
+        let fetch = client.fetch(Request::new(Kind::File, hash), &[0]);
+        while !client.events.contains(&FetchEvent::Complete { fetch }) {
+            assert!(client.step(&mut servers));
+        }
+        client.fetcher.remove_source(0);
+        client.fetcher.confirm(fetch).unwrap();
+        assert!(client.fetcher.progress(fetch).is_some(), "nobody knows yet");
+        servers[0].provider.close(0);
+        servers[0].take_events();
+        let lost = servers[0].events.last();
+        assert!(matches!(lost, Some(ProviderEvent::Failed { .. })), "{lost:?}");
+
+        servers[0].provider.open(0).unwrap();
+        servers[0].opened.clear();
+        client.fetcher.add_source(0);
+        client.fetcher.ask(fetch, 0, TOKEN).unwrap();
+        client.run(&mut servers);
+        assert_eq!(client.events.last(), Some(&FetchEvent::Acknowledged { fetch, source: 0 }));
+        assert!(servers[0].opened.is_empty(), "nothing is wanted again");
+        let last = servers[0].events.last();
+        assert!(matches!(last, Some(ProviderEvent::Confirmed { transfer: 0, .. })), "{last:?}");
+        assert_eq!(client.fetcher.progress(fetch), None);
+    }
+}
+
 /// PROTO §10.7
 #[test]
 fn announced_content_needs_no_token() {

@@ -181,6 +181,8 @@ pub(crate) struct Client {
     pub(crate) files: BTreeMap<FetchId, BTreeMap<u64, Vec<u8>>>,
     pub(crate) events: Vec<FetchEvent<u8>>,
     pub(crate) random: Random,
+    /// Whether it confirms what is complete.
+    pub(crate) confirms: bool,
 }
 
 impl Client {
@@ -190,6 +192,7 @@ impl Client {
             files: BTreeMap::new(),
             events: Vec::new(),
             random: Random(seed | 1),
+            confirms: true,
         }
     }
 
@@ -212,7 +215,9 @@ impl Client {
             self.fetcher.written(ready);
         }
         while let Some(event) = self.fetcher.poll_event() {
-            if let FetchEvent::Complete { fetch } = event {
+            if let FetchEvent::Complete { fetch } = event
+                && self.confirms
+            {
                 self.fetcher.confirm(fetch).unwrap();
             }
             self.events.push(event);

@@ -14,6 +14,11 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// after 1,750 ms (`PROTO §4.10`, `§11.7`). Whoever answers has the time of the handshake to finish it.
 const PATIENCE: Duration = Duration::from_millis(1_700);
 
+/// Between two dials of an address that has not answered yet, at least, and how often it is dialled, at most: three
+/// datagrams in ten seconds, thirty in all (`PROTO §11.7`).
+const ROUND: Duration = Duration::from_secs(10);
+const ROUNDS: u32 = 10;
+
 /// Before a peer that was lost is dialled again: the first time, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(5));
 
@@ -28,8 +33,28 @@ pub(super) struct Dialer {
     /// Whose turn did not come, or was cut short, since another one answered; and whose turn was cut short once.
     passed_over: Vec<Candidate>,
     cut_short: Vec<Candidate>,
-    /// While a peer that was lost is looked for: the pause before it is dialled again.
-    pause: Option<Duration>,
+    /// When a dial last began.
+    dialled_at: Instant,
+    again: Again,
+    /// Nobody was dialled twice yet.
+    first: bool,
+    /// The addresses that have not answered in the first round, until that was said.
+    silent: Option<String>,
+}
+
+/// Whether who has not answered is dialled again.
+#[derive(Clone, Copy, Debug)]
+enum Again {
+    No,
+    /// Nobody has answered yet: all of them, after this pause, if that is before the end.
+    Rounds {
+        pause: Duration,
+        until: Instant,
+    },
+    /// A peer was lost: it alone, after this pause, and ever more seldom.
+    Seek {
+        pause: Duration,
+    },
 }
 
 /// A dial that was not answered yet.
@@ -50,7 +75,9 @@ enum End {
 }
 
 impl Dialer {
-    pub(super) fn new(targets: Vec<Candidate>, now: Instant) -> Self {
+    /// Dials `targets` until one answers, for `patience` but once at least.
+    pub(super) fn new(targets: Vec<Candidate>, now: Instant, patience: Duration) -> Self {
+        let pause = ROUND.max(patience / ROUNDS);
         Self {
             targets,
             next: 0,
@@ -59,7 +86,10 @@ impl Dialer {
             ended: Vec::new(),
             passed_over: Vec::new(),
             cut_short: Vec::new(),
-            pause: None,
+            dialled_at: now,
+            again: Again::Rounds { pause, until: now.saturating_add(patience) },
+            first: true,
+            silent: None,
         }
     }
 
@@ -70,7 +100,7 @@ impl Dialer {
         self.targets.insert(0, target.into());
         (self.next, self.next_at) = (0, now);
         self.ended.clear();
-        self.pause = Some(PAUSE.0);
+        self.again = Again::Seek { pause: PAUSE.0 };
     }
 
     /// The peer at `target` has nothing: dials those that were passed over. Returns whether there are any.
@@ -82,7 +112,7 @@ impl Dialer {
             self.targets = others;
             (self.next, self.next_at) = (0, now);
             self.ended.clear();
-            self.pause = None;
+            self.again = Again::No;
         }
         any
     }
@@ -107,6 +137,7 @@ impl Dialer {
             self.next += 1;
             self.next_at = now.saturating_add(STAGGER);
             self.passed_over.retain(|other| *other != target);
+            self.dialled_at = now;
             let peer = Peer { addr: target.addr, id: target.id };
             match endpoint.connect(now, peer, Via(0)) {
                 Ok(session) => {
@@ -132,7 +163,7 @@ impl Dialer {
     ) -> Option<Candidate> {
         let at = self.running.iter().position(|attempt| attempt.session == session)?;
         let Attempt { target, .. } = self.running.swap_remove(at);
-        if self.pause.is_none() {
+        if !matches!(self.again, Again::Seek { .. }) {
             // Nobody is dialled for the third time because of others (`PROTO §11.8`).
             for Attempt { target, .. } in &self.running {
                 if !self.cut_short.contains(target) {
@@ -153,7 +184,7 @@ impl Dialer {
                 session.close(now, 0);
             }
         }
-        if self.pause.take().is_some() {
+        if let Again::Seek { .. } = std::mem::replace(&mut self.again, Again::No) {
             // Whoever is lost again is looked for elsewhere no more than once (`PROTO §11.8`).
             self.targets.drain(1..self.next.max(1));
         }
@@ -186,8 +217,14 @@ impl Dialer {
 
     /// Why nobody is left to wait for, if so. Who is looked for may still come, unless it has refused.
     pub(super) fn failure(&self) -> Option<Failure> {
-        let over = self.is_over() && self.pause.is_none();
-        (over || self.pause.is_some() && self.with(End::Refused).is_some()).then(|| failed(self.message()))
+        let seeks = matches!(self.again, Again::Seek { .. });
+        let ended = if seeks { self.with(End::Refused).is_some() } else { self.is_over() };
+        ended.then(|| failed(self.message()))
+    }
+
+    /// The addresses that did not answer, when they are to be dialled again for the first time.
+    pub(super) fn take_silent(&mut self) -> Option<String> {
+        self.silent.take()
     }
 
     /// Who answered in place of the peer that is looked for, if anybody did.
@@ -206,27 +243,48 @@ impl Dialer {
         self.running.is_empty() && self.next == self.targets.len()
     }
 
-    /// After a pause, dials again who is looked for.
+    /// After a pause, dials again who did not answer.
     fn begin_again(&mut self, now: Instant) {
-        if let Some(pause) = self.pause
-            && self.is_over()
-            && self.with(End::Refused).is_none()
-        {
-            self.targets.truncate(1);
-            (self.next, self.next_at) = (0, now.saturating_add(pause));
-            self.ended.retain(|(_, end)| *end == End::OtherPeer);
-            self.ended.truncate(1);
-            self.pause = Some(pause.saturating_mul(2).min(PAUSE.1));
+        if !self.is_over() || self.with(End::Refused).is_some() {
+            return;
         }
+        match self.again {
+            Again::No => {}
+            Again::Rounds { pause, until } => self.begin_round(self.dialled_at.saturating_add(pause), until),
+            Again::Seek { pause } => {
+                self.targets.truncate(1);
+                (self.next, self.next_at) = (0, now.saturating_add(pause));
+                self.ended.retain(|(_, end)| *end == End::OtherPeer);
+                self.ended.truncate(1);
+                self.again = Again::Seek { pause: pause.saturating_mul(2).min(PAUSE.1) };
+            }
+        }
+    }
+
+    /// Dials everybody once more at `at`, unless that is too late or somebody has answered.
+    fn begin_round(&mut self, at: Instant, until: Instant) {
+        if at >= until || self.with(End::OtherPeer).is_some() || self.with(End::Silent).is_none() {
+            return;
+        }
+        if std::mem::take(&mut self.first) {
+            self.silent = Some(self.addresses());
+        }
+        (self.next, self.next_at) = (0, at);
+        self.ended.clear();
     }
 
     fn with(&self, end: End) -> Option<&Candidate> {
         self.ended.iter().find(|(_, ended)| *ended == end).map(|(target, _)| target)
     }
 
-    fn message(&self) -> String {
+    /// Whoever was dialled and has not begun a session.
+    fn addresses(&self) -> String {
         let addresses: Vec<_> = self.ended.iter().map(|(target, _)| target.addr.to_string()).collect();
-        let addresses = addresses.join(", ");
+        addresses.join(", ")
+    }
+
+    fn message(&self) -> String {
+        let addresses = self.addresses();
         if let Some(Candidate { addr, .. }) = self.with(End::Refused) {
             return format!(
                 "{addr} refused the session: it sends to another peer only, or speaks another version; ask its owner"
@@ -251,7 +309,7 @@ impl Dialer {
 mod tests {
     use std::collections::BTreeMap;
 
-    use wraith_proto::{Config, Event, Identity, Limits};
+    use wraith_proto::{Budget, Config, Event, Identity, Limits, NoSource, OneShot, Progress};
 
     use super::*;
 
@@ -295,18 +353,82 @@ mod tests {
 
     #[test]
     fn addresses_are_dialled_once_each_and_then_the_dialer_has_failed() {
-        let mut dialer = Dialer::new(targets().map(Candidate::from).to_vec(), at(0));
+        let mut dialer = Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::ZERO);
         let begun = run(&mut dialer, &mut endpoint(), 60_000);
         assert_eq!(begun, [(1, vec![0]), (2, vec![250])].into());
         let failure = dialer.failure().unwrap().to_string();
         assert!(failure.starts_with("no answer from 127.0.0.1:1, 127.0.0.1:2"), "{failure}");
     }
 
+    /// `PROTO §11.7`
+    #[test]
+    fn who_does_not_answer_is_dialled_again_after_ten_seconds_while_patience_lasts() {
+        let mut dialer = Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::from_mins(1));
+        let begun = run(&mut dialer, &mut endpoint(), 120_000);
+        assert_eq!(begun[&1], [0, 10_250, 20_500, 30_750, 41_000, 51_250]);
+        assert_eq!(begun[&2], [250, 10_500, 20_750, 31_000, 41_250, 51_500]);
+        assert_eq!(dialer.take_silent().as_deref(), Some("127.0.0.1:1, 127.0.0.1:2"));
+        let failure = dialer.failure().unwrap().to_string();
+        assert!(failure.starts_with("no answer from 127.0.0.1:1, 127.0.0.1:2"), "{failure}");
+    }
+
+    /// `PROTO §11.7`
+    #[test]
+    fn however_long_the_patience_an_address_that_does_not_answer_is_dialled_ten_times() {
+        for patience in [99, 100, 101, 3600] {
+            let mut dialer =
+                Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::from_secs(patience));
+            let begun = run(&mut dialer, &mut endpoint(), 2 * patience * 1_000);
+            assert!(begun[&1].len() <= 10 && begun[&1].len() >= 9, "{patience}: {begun:?}");
+            let pauses = begun[&1].windows(2).map(|pair| pair[1] - pair[0]);
+            assert!(pauses.min().unwrap() >= 10_000, "{begun:?}");
+        }
+    }
+
+    /// Three datagrams leave for each dial (`PROTO §11.7`).
+    #[test]
+    fn a_dial_that_nobody_answers_takes_three_datagrams() {
+        let mut dialer = Dialer::new(vec![targets()[0].into()], at(0), Duration::from_secs(15));
+        let mut endpoint = endpoint();
+        let mut left = Vec::new();
+        for millis in 0..30_000 {
+            dialer.dial_due(at(millis), &mut endpoint);
+            while endpoint.handle_timeout(at(millis), Budget(8)) == Progress::More {}
+            let mut buffer = [0; 1500];
+            let mut queue = OneShot::new(&mut buffer);
+            let _ = endpoint.poll_transmit(at(millis), &mut queue, &mut NoSource, Budget(1));
+            left.extend(queue.take().map(|_| millis));
+            while let Some((session, event)) = endpoint.poll_event() {
+                if let Event::Closed(reason) = event {
+                    dialer.on_closed(at(millis), session, reason, &endpoint);
+                }
+            }
+        }
+        assert_eq!(left, [0, 250, 750, 10_000, 10_250, 10_750]);
+    }
+
+    #[test]
+    fn whoever_answers_with_another_identity_or_a_refusal_is_not_dialled_again() {
+        for reason in [CloseReason::Refused, CloseReason::IdleTimeout] {
+            let mut dialer =
+                Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::from_mins(1));
+            let mut endpoint = endpoint();
+            dialer.dial_due(at(0), &mut endpoint);
+            dialer.dial_due(at(250), &mut endpoint);
+            let sessions: Vec<_> = dialer.running.iter().map(|attempt| attempt.session).collect();
+            dialer.on_closed(at(900), sessions[0], reason, &endpoint);
+            dialer.on_closed(at(900), sessions[1], CloseReason::HandshakeTimeout, &endpoint);
+            let refused = reason == CloseReason::Refused;
+            assert_eq!(dialer.failure().is_some(), refused);
+            assert_eq!(dialer.wake_at(), (!refused).then(|| at(10_250)));
+        }
+    }
+
     /// `PROTO §11.8`
     #[test]
     fn who_was_lost_is_dialled_ever_more_seldom_and_other_addresses_once() {
         let [other, lost] = targets();
-        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0));
+        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0), Duration::from_mins(1));
         dialer.seek(lost, at(0));
         let begun = run(&mut dialer, &mut endpoint(), 30_000);
         assert_eq!(begun[&1], [250]);
@@ -320,7 +442,7 @@ mod tests {
     #[test]
     fn other_addresses_are_dialled_once_however_often_a_peer_is_lost() {
         let [other, lost] = targets();
-        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0));
+        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0), Duration::from_mins(1));
         let mut dialled = Vec::new();
         for found_after in [200, 300, 300] {
             let mut endpoint = endpoint();
@@ -353,7 +475,7 @@ mod tests {
     fn whose_dial_was_cut_short_by_a_peer_that_has_nothing_is_dialled_once_more_and_others_for_the_first_time()
      {
         let anybody = |port| Candidate { id: None, addr: format!("127.0.0.1:{port}").parse().unwrap() };
-        let mut dialer = Dialer::new([1, 2, 3, 4].map(anybody).to_vec(), at(0));
+        let mut dialer = Dialer::new([1, 2, 3, 4].map(anybody).to_vec(), at(0), Duration::ZERO);
         let mut endpoint = endpoint();
         assert_eq!(disappoint(&mut dialer, &mut endpoint, 0, 1), (vec![1, 2], true));
         assert_eq!(disappoint(&mut dialer, &mut endpoint, 1_000, 3), (vec![2, 3], true));
@@ -363,7 +485,7 @@ mod tests {
     #[test]
     fn other_addresses_of_a_peer_that_has_nothing_are_not_dialled() {
         let [first, second] = targets();
-        let mut dialer = Dialer::new(vec![first.into(), second.into()], at(0));
+        let mut dialer = Dialer::new(vec![first.into(), second.into()], at(0), Duration::ZERO);
         let mut endpoint = endpoint();
         dialer.dial_due(at(0), &mut endpoint);
         let session = dialer.running[0].session;
@@ -374,7 +496,7 @@ mod tests {
     #[test]
     fn who_refuses_is_looked_for_no_longer() {
         let [_, lost] = targets();
-        let mut dialer = Dialer::new(vec![lost.into()], at(0));
+        let mut dialer = Dialer::new(vec![lost.into()], at(0), Duration::from_mins(1));
         let mut endpoint = endpoint();
         dialer.seek(lost, at(0));
         dialer.dial_due(at(0), &mut endpoint);

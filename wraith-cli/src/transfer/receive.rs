@@ -112,7 +112,7 @@ impl Job for ReceiveJob {
         let order = Order {
             request: Request::new(Kind::File, wanted.hash),
             token: wanted.token,
-            dialer: Dialer::new(candidates, now),
+            dialer: Dialer::new(candidates, now, patience),
             patience,
             sink,
             wake,

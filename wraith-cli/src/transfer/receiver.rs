@@ -30,7 +30,7 @@ const BUFFERS: usize = 8;
 /// How often to look whether chunks are written, when nothing else happens.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How long the source may take to say that it knows of the end.
+/// How long the source may take to say that it knows of the end; where the patience is longer, as long as that.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 
 /// What to fetch, from whom, and where to.
@@ -39,7 +39,7 @@ pub(super) struct Order {
     /// That of the ticket; whoever has announced the content asks for none.
     pub(super) token: Option<Token>,
     pub(super) dialer: Dialer,
-    /// How long to look for a source that was lost; zero gives up at once.
+    /// How long to look for a source that does not answer or was lost; zero gives up at once.
     pub(super) patience: Duration,
     pub(super) sink: Sink,
     pub(super) wake: Wake,
@@ -73,6 +73,10 @@ pub(super) struct Receiver {
     link: Option<Link>,
     /// A session with a peer that has nothing, to be closed.
     left: Option<SessionHandle>,
+    /// Whom the content came from, and the suite of that session.
+    source: Option<(Target, &'static str)>,
+    /// The source knows of the end, or cannot be told.
+    told: bool,
     /// Bytes of the content, once they are all there.
     complete: Option<u64>,
     outcome: Option<Result<Received>>,
@@ -105,6 +109,8 @@ impl Receiver {
             wake,
             link: None,
             left: None,
+            source: None,
+            told: false,
             complete: None,
             outcome: None,
             leave_at: None,
@@ -131,16 +137,34 @@ impl Receiver {
         }
     }
 
+    /// The source cannot be had, or no longer. If all of the content is there, it is only not told.
+    fn fail_source(&mut self, now: Instant, failure: Failure) {
+        if self.complete.is_none() {
+            self.fail(now, failure, Code::STOPPED);
+        } else {
+            self.told = true;
+        }
+    }
+
     /// Ctrl-C. What is just getting its name ends as it ends.
     fn interrupt(&mut self, now: Instant) {
-        if self.sink.give_up() {
+        if self.outcome.is_some() {
+            // Whoever stops it does not want to wait for a source that is silent.
+            let by = now.saturating_add(FAREWELL);
+            self.leave_at = self.leave_at.map(|at| at.min(by));
+        } else if self.sink.give_up() {
             self.fail(now, Failure::Interrupted, Code::STOPPED);
         }
     }
 
+    /// Whether there is something to fetch from the source, or to tell it.
+    fn wants_source(&self) -> bool {
+        !self.told && !matches!(self.outcome, Some(Err(_)))
+    }
+
     fn on_connected(&mut self, now: Instant, endpoint: &mut Endpoint, session: SessionHandle) {
         let wanted = self.link.is_none() || self.search.is_some();
-        if !wanted || self.outcome.is_some() || self.complete.is_some() {
+        if !wanted || !self.wants_source() {
             return;
         }
         let Some(candidate) = self.dialer.win(session, now, endpoint) else { return };
@@ -151,16 +175,14 @@ impl Receiver {
         let target = Target { id, addr: candidate.addr };
         // A fresh session has room for one stream, unless the peer allows none.
         let Ok(stream) = view.open(Dir::Bi) else {
-            self.fail(
-                now,
-                failed(format!("{target} takes no requests: use the same version at both ends")),
-                Code::STOPPED,
-            );
+            let message = format!("{target} takes no requests: use the same version at both ends");
+            self.fail_at(now, target, failed(message));
             return;
         };
         let suite = view.suite().map_or("none", Suite::name);
         self.output.detail(format_args!("session with {target}, {}", cipher::described(suite)));
-        self.link = Some(Link::new(session, target, suite, stream, now));
+        self.link = Some(Link::new(session, target, stream, now));
+        self.source = Some((target, suite));
         self.fetcher.add_source(session);
         if self.asked_at == Instant::MIN {
             self.asked_at = self.clock.now();
@@ -174,13 +196,13 @@ impl Receiver {
         if let Some(link) = self.link.take_if(|link| link.session == session) {
             let reason = if link.is_broken() { CloseReason::Violation } else { reason };
             self.fetcher.remove_source(session);
-            if self.complete.is_none() && !self.may_return(now, link.target, reason) {
+            if !self.may_return(now, link.target, reason) {
                 self.fail_at(now, link.target, lost(&link.target.to_string(), reason));
             }
         } else if self.link.is_none()
             && let Some(failure) = self.dialer.failure()
         {
-            self.fail(now, failure, Code::STOPPED);
+            self.fail_source(now, failure);
         }
     }
 
@@ -229,9 +251,9 @@ impl Receiver {
                     self.sink.finish(std::sync::Arc::clone(&self.wake));
                 }
                 // Both ends know: nothing is left to say.
-                FetchEvent::Acknowledged { .. } => self.leave_at = Some(now),
+                FetchEvent::Acknowledged { .. } => self.told = true,
                 // Sessions that are over are dealt with where they end.
-                FetchEvent::SourceEnded { source, why, .. } if self.complete.is_none() => {
+                FetchEvent::SourceEnded { source, why, .. } => {
                     if let Some(target) =
                         self.link.as_ref().filter(|link| link.session == source).map(|link| link.target)
                     {
@@ -248,12 +270,12 @@ impl Receiver {
     fn confirm(&mut self, now: Instant, bytes: u64, kept: Kept) {
         let took = self.clock.now().saturating_since(self.asked_at);
         self.progress.clear();
-        // It is complete, and without a source there is nobody to tell.
+        // It is complete.
         let _ = self.fetcher.confirm(self.fetch);
-        let (peer, address) = self.link.as_ref().map(Link::names).unwrap_or_default();
-        let suite = self.link.as_ref().map_or("none", |link| link.suite);
+        let names = |(target, suite): (Target, _)| (target.id.to_string(), target.addr.to_string(), suite);
+        let (peer, address, suite) = self.source.map(names).unwrap_or_default();
         self.outcome = Some(Ok(Received { bytes, took, kept, peer, address, suite }));
-        self.leave_at = Some(now.saturating_add(ACKNOWLEDGEMENT));
+        self.leave_at = Some(now.saturating_add(self.patience.max(ACKNOWLEDGEMENT)));
     }
 
     /// Names a source that does nothing, and gives it up.
@@ -287,14 +309,24 @@ impl Receiver {
         }
     }
 
-    /// Writes what is due, and says whether everything that had to be said has left.
-    fn talk(&mut self, now: Instant, endpoint: &mut Endpoint) -> bool {
+    /// Writes what is due.
+    fn talk(&mut self, now: Instant, endpoint: &mut Endpoint) {
         let leaving = matches!(self.outcome, Some(Err(_)));
-        let (Some(link), fetcher) = (&mut self.link, &mut self.fetcher) else { return true };
+        let (Some(link), fetcher) = (&mut self.link, &mut self.fetcher) else { return };
         let session = link.session;
-        let Some(mut view) = endpoint.session(session) else { return true };
-        link.turn(now, &mut view, |buffer| fetcher.poll_control(session, buffer), leaving);
-        leaving && link.has_left()
+        if let Some(mut view) = endpoint.session(session) {
+            link.turn(now, &mut view, |buffer| fetcher.poll_control(session, buffer), leaving);
+        }
+    }
+
+    /// Whether the end is known, and the source knows it or has had its time.
+    fn is_done(&self, now: Instant) -> bool {
+        let heard = match &self.outcome {
+            None => return false,
+            Some(Ok(_)) => self.told,
+            Some(Err(_)) => self.link.as_ref().is_none_or(Link::has_left),
+        };
+        heard || self.leave_at.is_some_and(|at| now >= at)
     }
 }
 
@@ -345,13 +377,13 @@ impl Source for Receiver {
 
 impl App for Receiver {
     fn on_turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Turn {
-        if self.stopping && self.outcome.is_none() {
+        if self.stopping {
             self.interrupt(now);
         }
         if let Some(mut session) = self.left.take().and_then(|session| endpoint.session(session)) {
             session.close(now, 0);
         }
-        if self.outcome.is_none() && self.complete.is_none() {
+        if self.wants_source() {
             self.look(now, endpoint);
         }
         self.store(now);
@@ -360,12 +392,10 @@ impl App for Receiver {
             self.watch(now);
             self.show_progress();
         }
-        let said = self.talk(now, endpoint);
+        self.talk(now, endpoint);
         // What follows from the last words comes out now.
         self.take_fetch_events(now);
-        let done = self.outcome.is_some()
-            && (said || self.link.is_none() || self.leave_at.is_some_and(|at| now >= at));
-        if !done {
+        if !self.is_done(now) {
             return Turn::Continue;
         }
         if let Some(mut session) = self.link.as_ref().and_then(|link| endpoint.session(link.session)) {
@@ -407,6 +437,7 @@ impl App for Receiver {
                 {
                     // There it has answered last, and there it is looked for if it is lost (`PROTO §11.8`).
                     link.target.addr = address;
+                    self.source = self.source.map(|(_, suite)| (link.target, suite));
                 }
             }
             Event::Reset { stream, .. } => self.fetcher.on_stream_end(session, stream),
@@ -421,7 +452,7 @@ impl App for Receiver {
 
     fn wake_at(&self) -> Option<Instant> {
         let watching = self.outcome.is_none() && self.complete.is_none();
-        let search = self.search_wake_at().filter(|_| watching);
+        let search = self.search_wake_at().filter(|_| self.wants_source());
         let watch = self.link.as_ref().filter(|_| watching).map(|link| link.watch.next());
         [search, watch, self.leave_at, self.look_at].into_iter().flatten().min()
     }

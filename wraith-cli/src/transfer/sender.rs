@@ -3,6 +3,7 @@
 mod guest;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use wraith_drivers::{App, Clock, Turn};
 use wraith_proto::{CloseReason, Dir, Endpoint, Event, Instant, Payload, SessionHandle, Source, StreamId};
@@ -19,6 +20,9 @@ use crate::failure::{Failure, Result, failed};
 use crate::output::Output;
 
 use guest::Guest;
+
+/// How long the answer to a confirmation may take to arrive: a receiver that does not hear it looks for its sender.
+const LAST_ANSWER: Duration = Duration::from_secs(3);
 
 /// What is served, and for how long.
 pub(super) struct Serving {
@@ -87,7 +91,8 @@ impl Sender {
     fn end(&mut self, now: Instant, outcome: Result<()>) {
         if self.outcome.is_none() {
             self.progress.clear();
-            self.outcome = Some((outcome, now.saturating_add(FAREWELL)));
+            let farewell = if outcome.is_ok() { LAST_ANSWER } else { FAREWELL };
+            self.outcome = Some((outcome, now.saturating_add(farewell)));
         }
     }
 
@@ -391,8 +396,6 @@ impl Task for Sender {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use wraith_proto::{Config, Identity, Peer, Via};
     use wraith_transfer_proto::{Access, Kind, ProviderLimits, Tree};
 
@@ -429,7 +432,7 @@ mod tests {
         sender.guest(session()).begin(0, at(0), at(0));
         assert_eq!(sender.wake_at(), Some(at(5_000)));
         sender.end(at(4_900), Ok(()));
-        assert_eq!(sender.wake_at(), Some(at(5_400)));
+        assert_eq!(sender.wake_at(), Some(at(7_900)));
     }
 
     #[test]

@@ -85,9 +85,14 @@ impl Running {
     }
 
     /// Waits for the end.
-    pub(crate) fn finish(mut self) -> Done {
+    pub(crate) fn finish(self) -> Done {
+        self.finish_within(PATIENCE)
+    }
+
+    /// Waits for the end, as long as `limit`.
+    pub(crate) fn finish_within(mut self, limit: Duration) -> Done {
         let mut stdout = Vec::new();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + limit;
         let status = loop {
             match self.stdout.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => stdout.push(line),

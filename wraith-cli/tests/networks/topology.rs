@@ -7,7 +7,7 @@ use std::{env, fs, io};
 use serde_json::Value;
 
 use crate::host::Host;
-use crate::support::{Done, Running, program};
+use crate::support::{Done, PATIENCE, Running, program};
 use crate::transfer::{Scene, content, done};
 
 /// What the line between sender and router takes, so that a change meets a transfer in its middle.
@@ -79,26 +79,33 @@ impl Network {
     ) -> Arrived {
         let bytes = content(len);
         let scene = Scene::new(name, &bytes);
+        let transfer = self.begin(&scene);
+        wait_for_some(&transfer.receiver);
+        let began = Instant::now();
+        change(self, &transfer);
+        let end = transfer.finish(PATIENCE).verified(&scene, &bytes);
+        let took = began.elapsed();
+        assert!(took < limit, "{took:?}");
+        println!("{name}: {len} bytes, the rest in {took:?}");
+        Arrived { searches: end.stderr.matches("looking for it").count() }
+    }
+
+    /// Sends a file of `len` bytes, dial and all, within `limit`; returns how often all addresses were silent at first.
+    pub(crate) fn fetch(&self, name: &str, len: usize, limit: Duration) -> usize {
+        let bytes = content(len);
+        let scene = Scene::new(name, &bytes);
+        let end = self.begin(&scene).finish(limit).verified(&scene, &bytes);
+        end.stderr.matches("no answer from").count()
+    }
+
+    fn begin(&self, scene: &Scene) -> Transfer {
         let mut command = program(["send", "--json", "-q", "--driver", "mio"]);
         command.arg(&scene.source);
         let sender = self.sender.start(command);
         let ticket = sender.event("ticket")["ticket"].as_str().unwrap().to_owned();
         let command = scene.receive(&ticket, &["--driver", "mio"]);
         let receiver = self.receiver.start(program(command.get_args().filter(|arg| *arg != "-q")));
-        wait_for_some(&receiver);
-        let transfer = Transfer { sender, receiver };
-        let began = Instant::now();
-        change(self, &transfer);
-        let (end, confirmed) = transfer.finish();
-        let took = began.elapsed();
-        let hash = blake3::hash(&bytes).to_hex().to_string();
-        let received = done(&end);
-        assert_eq!((&received["hash"], &received["verified"]), (&hash.as_str().into(), &true.into()));
-        assert!(fs::read(scene.received()).unwrap() == bytes, "the file is another");
-        assert_eq!(confirmed["hash"], hash.as_str());
-        assert!(took < limit, "{took:?}");
-        println!("{name}: {len} bytes, the rest in {took:?}");
-        Arrived { searches: end.stderr.matches("looking for it").count() }
+        Transfer { sender, receiver }
     }
 }
 
@@ -115,13 +122,31 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Waits for both ends; returns how the receiver ended, and what the sender says of the delivery.
-    fn finish(self) -> (Done, Value) {
-        let end = self.receiver.finish();
-        assert_eq!(end.code, Some(0), "{} {:?}", end.stderr, end.stdout);
-        let sent = self.sender.finish();
-        assert_eq!(sent.code, Some(0), "{} {:?}", sent.stderr, sent.stdout);
-        (end, sent.json().pop().unwrap())
+    /// Waits for both ends, for the receiver as long as `limit`.
+    fn finish(self, limit: Duration) -> Finished {
+        let receiver = self.receiver.finish_within(limit);
+        assert_eq!(receiver.code, Some(0), "{} {:?}", receiver.stderr, receiver.stdout);
+        let sender = self.sender.finish();
+        assert_eq!(sender.code, Some(0), "{} {:?}", sender.stderr, sender.stdout);
+        Finished { receiver, confirmed: sender.json().pop().unwrap() }
+    }
+}
+
+/// How the receiver ended, and what the sender says of the delivery.
+struct Finished {
+    receiver: Done,
+    confirmed: Value,
+}
+
+impl Finished {
+    /// Asserts that these bytes arrived, and that both ends know.
+    fn verified(self, scene: &Scene, bytes: &[u8]) -> Done {
+        let hash = blake3::hash(bytes).to_hex().to_string();
+        let received = done(&self.receiver);
+        assert_eq!((&received["hash"], &received["verified"]), (&hash.as_str().into(), &true.into()));
+        assert!(fs::read(scene.received()).unwrap() == bytes, "the file is another");
+        assert_eq!(self.confirmed["hash"], hash.as_str());
+        self.receiver
     }
 }
 

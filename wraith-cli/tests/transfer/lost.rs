@@ -2,6 +2,7 @@
 //!
 //! In the full form they stay away for longer than sessions live; otherwise only until they are looked for.
 
+use std::io::Read as _;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::support::{Done, Running, program};
-use crate::transfer::{Scene, done, error, finish, wait_for_middle};
+use crate::transfer::{Scene, content, done, error, finish, wait_for_middle};
 
 /// Takes long enough to be caught in the middle.
 const LARGE: u64 = 1 << 30;
@@ -156,6 +157,57 @@ fn a_transfer_outlives_a_network_that_was_gone() {
     let end = receiver.finish();
     assert_eq!(done(&end)["bytes"], LARGE / 4);
     assert_eq!(searches(&end), 1, "{}", end.stderr);
+    let end = sender.process.finish();
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+/// Receives into a pipe, which the test holds full until the network is gone: the last chunk arrives before that, and the
+/// receiver's last word after it.
+///
+/// `PROTO §10.12`
+#[test]
+fn a_sender_hears_of_the_end_from_a_network_that_comes_back_after_it() {
+    let bytes = content(1 << 20);
+    let scene = Scene::new("last-word", &bytes);
+    let sender = scene.send(&[]);
+    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
+    let network = Network::before(at);
+    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
+    let mut receiver = program(["receive", &ticket, "--stdout"]).spawn().unwrap();
+    let mut pipe = receiver.stdout.take().unwrap();
+    let mut arrived = vec![0; bytes.len()];
+    let (first, others) = arrived.split_at_mut(1);
+    pipe.read_exact(first).unwrap();
+    network.gone.store(true, Ordering::Relaxed);
+    pipe.read_exact(others).unwrap();
+    thread::sleep(standstill());
+    network.gone.store(false, Ordering::Relaxed);
+    let end = sender.process.finish();
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert_eq!(end.json().last().unwrap()["event"], "confirmed");
+    let end = receiver.wait_with_output().unwrap();
+    let said = String::from_utf8(end.stderr).unwrap();
+    assert_eq!(end.status.code(), Some(0), "{said}");
+    assert!(said.contains("does not answer: all has arrived, telling it so for up to 60 s"), "{said}");
+    assert!(arrived == bytes, "the bytes are others");
+}
+
+/// `PROTO §11.7`
+#[test]
+fn a_sender_whose_network_comes_up_late_is_dialled_again() {
+    let scene = Scene::new("late", b"content");
+    let sender = scene.send(&[]);
+    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
+    let network = Network::before(at);
+    network.gone.store(true, Ordering::Relaxed);
+    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
+    let receiver = Running::start(&mut aloud(&scene.receive(&ticket, &[])));
+    thread::sleep(Duration::from_secs(3));
+    network.gone.store(false, Ordering::Relaxed);
+    let end = receiver.finish();
+    assert_eq!(done(&end)["bytes"], 7);
+    let silent = format!("no answer from {}: trying for up to 60 s", network.address);
+    assert_eq!(end.stderr.matches(&silent).count(), 1, "{}", end.stderr);
     let end = sender.process.finish();
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }

@@ -32,7 +32,7 @@ fn an_address_that_never_answers_gets_three_datagrams_and_then_one_line_says_so(
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(std::time::Duration::from_millis(1))).unwrap();
     let ticket = sender.changed(|ticket| ticket.addresses = vec![silent.local_addr().unwrap()]);
-    let end = finish(&mut scene.receive(&ticket, &[]));
+    let end = finish(&mut scene.receive(&ticket, &["--patience", "0"]));
     assert!(error(&end).starts_with(&format!("no answer from {}: check", silent.local_addr().unwrap())));
     assert_eq!(count(&silent), 3);
     assert_eq!(scene.names(), Vec::<String>::new());

@@ -12,8 +12,6 @@ use crate::transfer::watch::Watch;
 pub(super) struct Link {
     pub(super) session: SessionHandle,
     pub(super) target: Target,
-    /// Name of the suite that protects it.
-    pub(super) suite: &'static str,
     pub(super) watch: Watch,
     /// Of the peer's packets, whatever is in them.
     pub(super) pulse: Watch,
@@ -30,17 +28,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(
-        session: SessionHandle,
-        target: Target,
-        suite: &'static str,
-        stream: StreamId,
-        now: Instant,
-    ) -> Self {
+    pub(super) fn new(session: SessionHandle, target: Target, stream: StreamId, now: Instant) -> Self {
         Self {
             session,
             target,
-            suite,
             watch: Watch::new(now),
             pulse: Watch::new(now),
             packets: 0,
@@ -128,10 +119,5 @@ impl Link {
     /// Whether the peer did what the protocol forbids.
     pub(super) fn is_broken(&self) -> bool {
         self.violation.is_some()
-    }
-
-    /// Peer and address as text.
-    pub(super) fn names(&self) -> (String, String) {
-        (self.target.id.to_string(), self.target.addr.to_string())
     }
 }

@@ -1,8 +1,7 @@
 //! A source that was lost: it is looked for while the patience lasts, and what is verified stays. One that has nothing
-//! makes way for the next.
+//! makes way for the next. When all is there, the source is looked for to be told so (`PROTO §10.12`).
 
 use wraith_proto::{CloseReason, Endpoint, Instant};
-use wraith_transfer_proto::Code;
 
 use super::Receiver;
 use crate::address::Target;
@@ -34,8 +33,13 @@ impl Receiver {
             return;
         }
         self.dialer.dial_due(now, endpoint);
+        if let Some(silent) = self.dialer.take_silent() {
+            self.progress.clear();
+            let patience = self.patience.as_secs_f64();
+            self.output.note(format_args!("no answer from {silent}: trying for up to {patience} s"));
+        }
         if let Some(failure) = self.dialer.failure().filter(|_| self.link.is_none()) {
-            self.fail(now, failure, Code::STOPPED);
+            self.fail_source(now, failure);
         }
         let Some(Search { target, .. }) = self.search.filter(|search| self.ends(search, now)) else { return };
         let failure = self.dialer.impostor().unwrap_or_else(|| {
@@ -45,13 +49,14 @@ impl Receiver {
                  retry when it is back, with its new ticket if it was started again"
             ))
         });
-        self.fail(now, failure, Code::STOPPED);
+        self.fail_source(now, failure);
     }
 
     /// The source at `target` brings nothing more. Another peer may; if there is none, this is how the transfer fails.
     pub(super) fn fail_at(&mut self, now: Instant, target: Target, failure: Failure) {
-        if self.outcome.is_some() || !self.dialer.pass_on(target, now) {
-            self.fail(now, failure, Code::STOPPED);
+        let others = self.complete.is_none() && self.outcome.is_none() && self.dialer.pass_on(target, now);
+        if !others {
+            self.fail_source(now, failure);
             return;
         }
         self.progress.clear();
@@ -77,7 +82,9 @@ impl Receiver {
     pub(super) fn search_wake_at(&self) -> Option<Instant> {
         let dials = self.link.is_none() || self.search.is_some();
         let dial = self.dialer.wake_at().filter(|_| dials);
-        let pulse = self.link.as_ref().filter(|_| !dials).map(|link| link.pulse.next());
+        // Without patience nobody listens to it.
+        let listens = !dials && !self.patience.is_zero();
+        let pulse = self.link.as_ref().filter(|_| listens).map(|link| link.pulse.next());
         let until = self.search.filter(|_| self.link.is_none()).map(|search| search.until);
         [dial, pulse, until].into_iter().flatten().min()
     }
@@ -105,7 +112,8 @@ impl Receiver {
         self.dialer.seek(target, now);
         self.progress.clear();
         let patience = self.patience.as_secs_f64();
-        self.output.note(format_args!("{target} does not answer: looking for it for up to {patience} s"));
+        let why = if self.complete.is_none() { "looking for it" } else { "all has arrived, telling it so" };
+        self.output.note(format_args!("{target} does not answer: {why} for up to {patience} s"));
     }
 
     /// Whether a search has taken too long. A session that is still there has the time that it has.
