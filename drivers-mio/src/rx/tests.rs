@@ -101,7 +101,7 @@ fn a_datagram_longer_than_a_slot_is_counted_and_not_lent() {
 fn an_empty_datagram_is_lent() {
     let mut rx = Rx::new(100);
     let (datagrams, report) = recv(&mut rx, 99, filler(vec![Ok(vec![Filled(vec![], 0)])]));
-    assert_eq!(datagrams, [vec![]]);
+    assert_eq!(datagrams, [Vec::<u8>::new()]);
     assert_eq!(report.datagrams, 1);
 }
 

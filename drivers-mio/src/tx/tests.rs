@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 
 use wraith_drivers::TooLong;
-use wraith_proto::Via;
+use wraith_proto::{Ecn, Via};
 
 use super::*;
 
