@@ -2,10 +2,11 @@
 
 #[path = "sealed/check.rs"]
 mod check;
+#[path = "../../fuzz/seeds.rs"]
+mod seeds;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use wraith_proto::crypto::RustCrypto;
@@ -13,6 +14,8 @@ use wraith_proto::sealed::{Letter, Mailbox, MessageId, SEGMENT_LEN, has_sealed_f
 use wraith_proto::{DropReason, Identity, Outcome};
 use wraith_sim::alloc::{Counting, measure};
 use wraith_sim::{LEFT, Pair, PairConfig, Side};
+
+use seeds::{folder, seeds};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting::new();
@@ -90,18 +93,9 @@ fn an_endpoint_drops_every_type_of_the_sealed_form_and_counts_no_other_as_such()
     assert_eq!(pair.right.endpoint.stats().drops(DropReason::Sealed), 16 * 3);
 }
 
-const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/seeds/sealed");
-
-fn seeds() -> Vec<(String, Vec<u8>)> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(SEEDS).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-    paths.iter().map(|path| (name(path), fs::read(path).unwrap())).collect()
-}
-
 #[test]
 fn every_seed_of_the_fuzzer_is_read_without_harm() {
-    for (name, bytes) in seeds() {
+    for (name, bytes) in seeds("sealed") {
         println!("{name}");
         check::check(&bytes);
     }
@@ -110,7 +104,7 @@ fn every_seed_of_the_fuzzer_is_read_without_harm() {
 #[test]
 fn the_seeds_reach_every_outcome() {
     let mut outcomes = BTreeSet::new();
-    for (_, bytes) in seeds() {
+    for (_, bytes) in seeds("sealed") {
         let message = check::pieces(&check::Readable, &bytes).1.map(|opened| opened.signed);
         let datagram = check::mailbox(2, &check::Readable)
             .open_datagram(&mut bytes.clone())
@@ -132,7 +126,7 @@ fn the_seeds_reach_every_outcome() {
 #[test]
 fn the_seeds_are_what_is_sealed_here() {
     for (name, bytes) in made() {
-        let path = PathBuf::from(SEEDS).join(&name);
+        let path = folder("sealed").join(&name);
         assert!(fs::read(&path).is_ok_and(|found| found == bytes), "{name}");
     }
 }

@@ -2,26 +2,19 @@
 #![cfg(target_os = "linux")]
 
 mod check;
+#[path = "../../../fuzz/seeds.rs"]
+mod seeds;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use wraith_drivers_xdp::wire::{Checksums, read};
 
-const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/seeds/xdp_headers");
-
-fn seeds() -> Vec<(String, Vec<u8>)> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(SEEDS).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-    paths.iter().map(|path| (name(path), fs::read(path).unwrap())).collect()
-}
+use seeds::seeds;
 
 #[test]
 fn every_seed_of_the_fuzzer_reads_as_etherparse_reads_it() {
-    for (name, frame) in seeds() {
+    for (name, frame) in seeds("xdp_headers") {
         println!("{name}");
         check::check(&frame);
     }
@@ -35,7 +28,7 @@ fn the_seeds_reach_every_outcome() {
             Ok(IpAddr::V6(_)) => "IPv6".to_owned(),
             Err(malformed) => format!("{malformed:?}"),
         };
-        seeds().iter().map(|(_, frame)| outcome(frame)).collect()
+        seeds("xdp_headers").iter().map(|(_, frame)| outcome(frame)).collect()
     };
     let all = [
         "Fragment",
