@@ -9,9 +9,8 @@ CITATION = re.compile(r"\b(PROTO|DRV) (§\d+(?:\.\d+)+(?:(?:, | and |, and )§\d
 CASES = os.path.join("conformance", "src", "")
 CASE = re.compile(r'"((?:PROTO|DRV) §[^"]*)"')
 CASE_NAME = re.compile(r"\s*(\w+): \"")
-# What makes a file run every case of a driver, or every one of the protocol.
-SUITE = re.compile(r"\bwraith_conformance::(protocol_)?\w*suite!")
-PROTOCOL_CASES = os.path.join(CASES, "protocol", "")
+# What makes a file run every case of a driver, every one of the protocol, or every one of the DHT.
+SUITE = re.compile(r"\bwraith_conformance::(protocol_|dht_)?\w*suite!")
 TEST_ATTRIBUTE = re.compile(r"\s*#\[test\]")
 FUNCTION = re.compile(r"(\s*)(?:pub )?fn (\w+)")
 
@@ -37,13 +36,13 @@ def citing_tests(files):
     in a module's own comment belongs to no test.
     """
     found = {}
-    suites = {True: set(), False: set()}
+    suites = {"protocol_": set(), "dht_": set(), "": set()}
     for file in files:
         for kind in SUITE.findall("\n".join(file.lines)):
-            suites[bool(kind)].add(test_target(file.path))
+            suites[kind].add(test_target(file.path))
     for file in files:
         for clause, name in cases(file):
-            for suite in filter(None, suites[file.path.startswith(PROTOCOL_CASES)]):
+            for suite in filter(None, suites[kind_of_cases(file.path)]):
                 found.setdefault(clause, set()).add((*suite, name))
         target = test_target(file.path) or source_target(file.path)
         if target:
@@ -64,6 +63,12 @@ def named_tests(files):
                 found.setdefault((target[0], head[2]), set()).add((*target, head[2]))
             is_test = bool(TEST_ATTRIBUTE.match(line)) or is_test and not head
     return found
+
+
+def kind_of_cases(path):
+    """What stands before `suite!` where the cases of this file run."""
+    kinds = ("protocol_", "dht_")
+    return next((kind for kind in kinds if path.startswith(os.path.join(CASES, kind[:-1], ""))), "")
 
 
 def cases(file):

@@ -31,7 +31,7 @@
 //! [`Verdict::NotClaimed`], and what cannot be tested here as [`Verdict::Unavailable`], never as passed.
 //!
 //! [`peer`] is a second implementation of the wire protocol, written from `docs/PROTOCOL.md` alone; [`protocol`] has cases
-//! for anything that speaks it, in memory or as a process.
+//! for anything that speaks it, in memory or as a process, and [`dht`] those for nodes of the DHT.
 //!
 //! [`Driver`]: wraith_drivers::Driver
 //! [`Caps`]: wraith_drivers::Caps
@@ -42,6 +42,7 @@ pub mod broken;
 mod case;
 mod cases;
 mod context;
+pub mod dht;
 mod harness;
 mod lockstep;
 mod options;
@@ -76,6 +77,7 @@ pub use untested::not_tested;
 #[doc(hidden)]
 pub mod expansion {
     //! What the macros expand to.
+    pub use crate::dht::check as check_dht;
     pub use crate::protocol::check as check_protocol;
     pub use crate::suite_macro::{Place, check};
     pub use wraith_sim::alloc::Counting;

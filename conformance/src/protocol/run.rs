@@ -26,18 +26,37 @@ pub struct Case {
     pub(super) body: fn(&mut Bench<'_>) -> Outcome,
 }
 
+/// A case as reports name it.
+pub trait Rule {
+    /// Group and name.
+    fn id(&self) -> &'static str;
+
+    /// The clauses that it proves.
+    fn clause(&self) -> &'static str;
+}
+
+impl Rule for Case {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn clause(&self) -> &'static str {
+        self.clause
+    }
+}
+
 /// What came out of the cases.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// [`Target::name`].
+pub struct Report<C = Case> {
+    /// The target's name.
     pub target: String,
     /// Each case and its verdict.
-    pub results: Vec<(Case, Verdict)>,
+    pub results: Vec<(C, Verdict)>,
     /// The options that repeat the run.
     pub options: Options,
 }
 
-impl Report {
+impl<C: Rule> Report<C> {
     /// Whether the target keeps to the protocol, as far as it claims to. One that no case could be run against does not.
     pub fn conforms(&self) -> bool {
         let any = |wanted: fn(&Verdict) -> bool| self.results.iter().any(|(_, verdict)| wanted(verdict));
@@ -48,9 +67,9 @@ impl Report {
 
     /// The report as one JSON object in one line.
     pub fn to_json(&self) -> String {
-        let result = |(case, verdict): &(Case, Verdict)| {
+        let result = |(case, verdict): &(C, Verdict)| {
             json!({
-                "case": case.id, "clause": case.clause, "verdict": verdict.key(), "reason": verdict.reason(),
+                "case": case.id(), "clause": case.clause(), "verdict": verdict.key(), "reason": verdict.reason(),
             })
         };
         let results: Vec<Value> = self.results.iter().map(result).collect();
@@ -61,7 +80,7 @@ impl Report {
     }
 
     /// The cases that say otherwise.
-    pub fn failures(&self) -> impl Iterator<Item = &(Case, Verdict)> {
+    pub fn failures(&self) -> impl Iterator<Item = &(C, Verdict)> {
         self.results.iter().filter(|(_, verdict)| is_failure(verdict, &self.options))
     }
 }
@@ -157,7 +176,7 @@ pub fn check(target: &dyn Target, id: &str, place: &Place) {
     }
 }
 
-fn is_failure(verdict: &Verdict, options: &Options) -> bool {
+pub(crate) fn is_failure(verdict: &Verdict, options: &Options) -> bool {
     match verdict {
         Verdict::Pass | Verdict::NotClaimed(_) => false,
         Verdict::Fail(_) => true,

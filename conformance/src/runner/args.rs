@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use wraith_conformance::{Budget, Options};
 
+use crate::dht::Dht;
 use crate::drivers::{ALL, Name};
 use crate::peer::Peer;
 
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Try an implementation of the protocol, clause by clause of docs/PROTOCOL.md
     Peer(Peer),
+    /// Try a node of the DHT, clause by clause of docs/PROTOCOL.md §14
+    Dht(Dht),
     /// Show which cases reject which deliberately broken driver
     Broken,
 }

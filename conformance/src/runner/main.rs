@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod dht;
 mod drivers;
 mod junit;
 mod peer;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Run(args) if args.list => list(),
         Command::Run(args) => run(&args),
         Command::Peer(args) => peer::run(&args),
+        Command::Dht(args) => dht::run(&args),
         Command::Broken => reject_broken(),
     }
 }

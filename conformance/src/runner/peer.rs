@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Args;
-use wraith_conformance::protocol::{self, Case, Core, Live, Report, Side, Target, cases};
+use wraith_conformance::protocol::{self, Case, Core, Live, Report, Rule, Side, Target, cases};
 use wraith_conformance::{Options, Verdict};
 use wraith_proto::PeerId;
 
@@ -126,13 +126,7 @@ impl Peer {
             let _ = writeln!(text, "\n{} ({}): {}: {reason}", case.id, case.clause, verdict.word());
             let _ = writeln!(text, "  seed {}, again: {again}", report.options.seed);
         }
-        let count = |word| report.results.iter().filter(|(_, verdict)| verdict.word() == word).count();
-        let [passed, failed, not_claimed, unavailable] =
-            ["pass", "FAIL", "not claimed", "unavailable"].map(count);
-        let verdict = if report.conforms() { "conforms" } else { "DOES NOT CONFORM" };
-        let counts =
-            format!("{passed} passed, {failed} failed, {not_claimed} not claimed, {unavailable} unavailable");
-        text + &format!("\n{}: {verdict}: {counts}", report.target)
+        text + &counts(report)
     }
 
     /// The line that repeats a case.
@@ -147,6 +141,17 @@ impl Peer {
         };
         format!("wraith-conformance peer {subject} --only {} --seed {}", case.id, options.seed)
     }
+}
+
+/// The line in which a report ends.
+pub(crate) fn counts<C: Rule>(report: &Report<C>) -> String {
+    let count = |word| report.results.iter().filter(|(_, verdict)| verdict.word() == word).count();
+    let [passed, failed, not_claimed, unavailable] =
+        ["pass", "FAIL", "not claimed", "unavailable"].map(count);
+    let verdict = if report.conforms() { "conforms" } else { "DOES NOT CONFORM" };
+    let counts =
+        format!("{passed} passed, {failed} failed, {not_claimed} not claimed, {unavailable} unavailable");
+    format!("\n{}: {verdict}: {counts}", report.target)
 }
 
 fn list() -> ExitCode {
@@ -172,11 +177,16 @@ fn subject(text: &str) -> Result<Subject, String> {
     if text == "core" {
         return Ok(Subject::Core);
     }
+    addressed(text).map(|(id, addr)| Subject::Answers(id, addr))
+}
+
+/// `PEER@ip:port`.
+pub(crate) fn addressed(text: &str) -> Result<(PeerId, SocketAddr), String> {
     let (id, addr) = text.split_once('@').ok_or("expected PEER@ip:port, or core")?;
     let id: PeerId = id.parse().map_err(|error| format!("{error}"))?;
     let addr =
         addr.parse().map_err(|_| format!("'{addr}' is not an address: write ip:port, or [ip]:port"))?;
-    Ok(Subject::Answers(id, addr))
+    Ok((id, addr))
 }
 
 fn command(text: &str) -> Result<Words, &'static str> {
