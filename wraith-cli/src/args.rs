@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// Print the peer id of an identity file
     Id,
     /// Accept sessions: answer `ping` and `bench --connect`
-    Listen,
+    Listen(Listen),
     /// Measure round trips of a session
     Ping(Ping),
     /// Measure throughput: encrypted, counted at the receiver, beside the bare socket
@@ -154,6 +154,13 @@ pub(crate) struct Keygen {
     /// Replace an existing identity
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Listen {
+    /// Be a node of the DHT, too, and join through this one: `dht find --peer` finds the listener by its id then
+    #[arg(long, value_name = "PEER@ADDR")]
+    pub(crate) bootstrap: Vec<Target>,
 }
 
 #[derive(Args, Clone, Copy, Debug)]

@@ -57,7 +57,7 @@ fn run(common: &Common, output: Output, command: Command) -> Result<()> {
             identity::keygen(output, args.output.or_else(|| common.identity.clone()), args.force)
         }
         Command::Id => identity::id(output, common.identity.clone()),
-        Command::Listen => listen::run(common, &Stop::on_ctrl_c()?),
+        Command::Listen(args) => listen::run(common, args, &Stop::on_ctrl_c()?),
         Command::Ping(args) => ping::run(common, &args, &Stop::on_ctrl_c()?),
         Command::Bench(args) => bench::run(common, &args, &Stop::on_ctrl_c()?),
         Command::Send(args) => transfer::send(common, &args, Stop::on_ctrl_c()?),

@@ -24,6 +24,7 @@ use crate::stop::Stop;
 
 pub(crate) use announce::Announcer;
 pub(crate) use client::{Lookup, ask};
+pub(crate) use node::Keeper;
 pub(crate) use part::{DhtPart, Role, WithDht};
 pub(crate) use questions::FindProviders;
 pub(crate) use verbs::parse_key;

@@ -74,22 +74,8 @@ impl Job for NodeJob<'_> {
         print(output, &identity, local, &addresses, picked);
         let endpoint = closed_endpoint(identity.clone(), now)?;
         let part = DhtPart::new(identity.clone(), Role::Node, seeds, now)?;
-        let keeper = Keeper {
-            output,
-            identity,
-            local,
-            interface,
-            state,
-            save_every,
-            save_after: FIRST_SAVE,
-            save_at: None,
-            look_at: None,
-            published: Vec::new(),
-            seq: 0,
-            running: None,
-            said_alone: false,
-            failure: None,
-        };
+        let state = state.map(|path| (path, save_every));
+        let keeper = Keeper::new(output, identity, local, interface.as_deref(), state);
         let app = WithDht { app: NoSessions::default(), dht: Some((part, keeper)) };
         let mut runner = Runner::new(driver, endpoint, app);
         drive(&mut runner, stop)?;
@@ -112,14 +98,14 @@ fn print(output: Output, identity: &Identity, local: SocketAddr, addresses: &[So
     output.result(&NodeEvent { peer, address: local.to_string(), addresses, driver, mode }, text);
 }
 
-/// What a node does beside answering.
-struct Keeper {
+/// What a node does beside answering: remembers its contacts, and tells others where it is.
+pub(crate) struct Keeper {
     output: Output,
     identity: Identity,
     local: SocketAddr,
     interface: Option<String>,
-    state: Option<PathBuf>,
-    save_every: Duration,
+    /// Where contacts are kept, if anywhere, and how often they are written.
+    state: Option<(PathBuf, Duration)>,
     save_after: Duration,
     /// Once there is something to save.
     save_at: Option<Instant>,
@@ -135,6 +121,32 @@ struct Keeper {
 }
 
 impl Keeper {
+    /// Of the node `identity` on `local`, and on this device alone if it is one; `state` says where contacts are kept, and
+    /// how often they are written.
+    pub(crate) fn new(
+        output: Output,
+        identity: Identity,
+        local: SocketAddr,
+        interface: Option<&str>,
+        state: Option<(PathBuf, Duration)>,
+    ) -> Self {
+        Self {
+            output,
+            identity,
+            local,
+            interface: interface.map(str::to_owned),
+            state,
+            save_after: FIRST_SAVE,
+            save_at: None,
+            look_at: None,
+            published: Vec::new(),
+            seq: 0,
+            running: None,
+            said_alone: false,
+            failure: None,
+        }
+    }
+
     fn joined(&mut self, contacts: usize, part: &DhtPart, now: Instant) {
         if contacts == 0 {
             if !part.seeds().is_empty() && !std::mem::replace(&mut self.said_alone, true) {
@@ -154,13 +166,14 @@ impl Keeper {
     fn save(&self, part: &DhtPart) -> Result<()> {
         match &self.state {
             // What is there from the last time is better than nothing.
-            Some(path) if part.dht().contact_count() > 0 => state::write(path, part.dht()),
+            Some((path, _)) if part.dht().contact_count() > 0 => state::write(path, part.dht()),
             _ => Ok(()),
         }
     }
 
     fn save_due(&mut self, part: &DhtPart, now: Instant) {
-        self.save_at = self.state.is_some().then(|| now.saturating_add(self.save_after.min(self.save_every)));
+        let after = self.state.as_ref().map(|(_, most)| self.save_after.min(*most));
+        self.save_at = after.map(|after| now.saturating_add(after));
         self.save_after = self.save_after.saturating_mul(2);
         if let Err(failure) = self.save(part) {
             self.failure.get_or_insert(failure);

@@ -283,3 +283,6 @@ impl Task for NoSessions {
         self.stopping = true;
     }
 }
+
+#[cfg(test)]
+mod tests;

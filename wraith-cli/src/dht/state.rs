@@ -125,7 +125,7 @@ mod tests {
         let address = if at.is_multiple_of(2) {
             SocketAddr::from(([192, 0, 2, 1], 1 + at))
         } else {
-            SocketAddr::from(([0x2001, 0xdb8, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff], 65_000 + at))
+            SocketAddr::from(([0x2001, 0xdb8, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff], 60_000 + at))
         };
         NodeRef::new(&Identity::from_seed(seed).peer_id(), address)
     }

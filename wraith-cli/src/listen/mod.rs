@@ -13,9 +13,10 @@ use wraith_proto::{
     Transport,
 };
 
-use crate::address::{any, reachable};
-use crate::args::Common;
+use crate::address::{Target, any, reachable};
+use crate::args::{self, Common};
 use crate::cipher::Offer;
+use crate::dht::{DhtPart, Keeper, Role, WithDht};
 use crate::dial::{self, BENCH_PROTOCOL, CODE_INTERRUPTED, PING_PROTOCOL};
 use crate::drive::{Task, drive};
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
@@ -60,12 +61,13 @@ struct ClosedEvent {
 }
 
 /// Listens until Ctrl-C.
-pub(crate) fn run(common: &Common, stop: &Stop) -> Result<()> {
+pub(crate) fn run(common: &Common, args: args::Listen, stop: &Stop) -> Result<()> {
     let output = common.output();
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let host = common.device.host();
-    let job = ListenJob { output, identity, offer: common.suite, interface: host.interface(), stop };
+    let (offer, interface, seeds) = (common.suite, host.interface(), args.bootstrap);
+    let job = ListenJob { output, identity, offer, interface, seeds, stop };
     with_driver(output, common.driver, &host, bind, job)?;
     // Nothing else ends a listener.
     Err(Failure::Interrupted)
@@ -77,6 +79,8 @@ struct ListenJob<'a> {
     offer: Offer,
     /// The device that it listens on, if it is one alone.
     interface: Option<&'a str>,
+    /// Nodes of the DHT to join through; without any it is no node.
+    seeds: Vec<Target>,
     stop: &'a Stop,
 }
 
@@ -86,7 +90,15 @@ impl Job for ListenJob<'_> {
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
         let peer = self.identity.peer_id().to_string();
         let local = driver.local_addr();
-        let mut runner = listener(driver, self.identity, self.offer, self.output)?;
+        let dht = if self.seeds.is_empty() {
+            None
+        } else {
+            let part = DhtPart::new(self.identity.clone(), Role::Node, self.seeds, driver.now())?;
+            let keeper = Keeper::new(self.output, self.identity.clone(), local, self.interface, None);
+            Some((part, keeper))
+        };
+        let (driver, endpoint, app) = listener(driver, self.identity, self.offer, self.output)?.into_parts();
+        let mut runner = Runner::new(driver, endpoint, WithDht { app, dht });
         let addresses: Vec<_> = reachable(local, self.interface).iter().map(ToString::to_string).collect();
         let mut text = format!("listening on {local} as {peer}; to reach it, use one of");
         for address in &addresses {

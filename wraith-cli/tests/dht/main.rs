@@ -10,5 +10,5 @@ mod node;
 mod peers;
 mod state;
 #[path = "../cli/support.rs"]
-#[expect(dead_code, reason = "these tests need no listener")]
+#[expect(dead_code, reason = "these tests give every listener arguments")]
 mod support;

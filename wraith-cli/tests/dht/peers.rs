@@ -1,7 +1,7 @@
 //! Peers that move, and records that they replace.
 
 use crate::node::{Node, asking, brought, found, stored};
-use crate::support::{Folder, PATIENCE};
+use crate::support::{Folder, Listener, PATIENCE, run};
 
 #[test]
 fn a_peer_that_comes_back_at_another_port_is_found_by_its_id() {
@@ -28,6 +28,20 @@ fn a_peer_that_comes_back_at_another_port_is_found_by_its_id() {
 }
 
 #[test]
+fn a_listener_that_is_a_node_too_is_found_by_its_id_and_answers_pings_on_that_port() {
+    let folder = Folder::new("listener");
+    let node = Node::start(&folder, "node", &[]);
+    let listener = Listener::start_with("127.0.0.1", &["--bootstrap", &node.target]);
+    assert_eq!(listener.process.event("joined")["contacts"], 1);
+    assert_eq!(listener.process.event("published")["nodes"], 1);
+    let target = listener.at("127.0.0.1");
+    assert_eq!(found(&["--peer", &listener.peer], &node), [(target.clone(), true)]);
+    let ping = run(["ping", "-q", "-c", "1", &target]);
+    assert_eq!(ping.code, Some(0), "{}", ping.stderr);
+    assert_eq!(listener.process.event("connected")["protocol"], "wraith-ping/1");
+}
+
+#[test]
 fn of_signed_records_the_highest_number_wins_and_may_be_asked_for() {
     let folder = Folder::new("signed");
     let first = Node::start(&folder, "first", &[]);
@@ -41,7 +55,7 @@ fn of_signed_records_the_highest_number_wins_and_may_be_asked_for() {
     };
     let (key, nodes) = stored(put("one", &["--seq", "5"]));
     assert_eq!(nodes, 2);
-    let peer = crate::support::run(["id", "--identity", identity]).stdout.pop().unwrap();
+    let peer = run(["id", "--identity", identity]).stdout.pop().unwrap();
     brought(asking("get", &["--peer", &peer, "--salt", "9"], &second), "one");
     brought(asking("get", &[&key], &second), "one");
 
