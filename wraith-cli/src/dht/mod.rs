@@ -1,12 +1,13 @@
 //! `dht`: nodes of the DHT, what they keep, and networks of them in virtual time.
 
 mod announce;
+pub(crate) mod args;
 mod client;
 mod node;
 mod part;
 mod questions;
 mod report;
-pub(crate) mod sim;
+mod sim;
 mod state;
 mod verbs;
 mod whereabouts;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::address::{Target, any};
-use crate::args::{Common, Dht, DhtCommand, DhtNode, Join};
+use crate::args::Common;
 use crate::driver_pick::{has_ipv6, with_driver};
 use crate::failure::{Failure, Result};
 use crate::identity;
@@ -27,8 +28,8 @@ pub(crate) use client::{Lookup, ask};
 pub(crate) use node::Keeper;
 pub(crate) use part::{DhtPart, Role, WithDht};
 pub(crate) use questions::FindProviders;
-pub(crate) use verbs::parse_key;
 
+use args::{Dht, DhtCommand, DhtNode, Join};
 use node::NodeJob;
 
 /// Runs a command of the DHT.

@@ -195,7 +195,9 @@ impl Keeper {
         let value = whereabouts::text(&addresses).into_bytes();
         let put = Put { value, signer: Some(signer), expected: None, stored: None };
         self.running = put.with(|record| part.dht_mut().put(record, None, now).ok()).flatten();
-        self.published = addresses;
+        if self.running.is_some() {
+            self.published = addresses;
+        }
     }
 
     fn stored(&mut self, nodes: u8, conflict: Option<u64>) {

@@ -5,7 +5,7 @@ mod saved;
 use serde::Serialize;
 use wraith_sim::dht::{Adversaries, LATENCY_MODEL, Plan, Report, run as simulate};
 
-use crate::args::DhtSim;
+use super::args::DhtSim;
 use crate::failure;
 use crate::output::Output;
 

@@ -7,13 +7,14 @@ use wraith_drivers::{Park, Runner};
 use wraith_proto::Identity;
 
 use super::announce::Announcer;
+use super::args::{DhtAnnounce, DhtFind, DhtGet, DhtPut};
 use super::client::{Lookup, Question, ask, closed_endpoint};
 use super::part::{DhtPart, NoSessions, Role, WithDht};
 use super::questions::{Announce, FindPeer, FindProviders, Get, Put, Signer};
 use super::report::Told;
 use super::{some_seeds, unix_millis};
 use crate::address::{Target, any};
-use crate::args::{Common, DhtAnnounce, DhtFind, DhtGet, DhtPut};
+use crate::args::Common;
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
 use crate::failure::{Failure, Result, failed};
@@ -174,7 +175,7 @@ pub(super) fn write_value(value: &[u8]) -> Result<()> {
 }
 
 /// Reads 64 hexadecimal digits.
-pub(crate) fn parse_key(text: &str) -> std::result::Result<Id, String> {
+pub(super) fn parse_key(text: &str) -> std::result::Result<Id, String> {
     let wrong = || "expected 64 hexadecimal digits".to_owned();
     let digits = text.as_bytes();
     let mut key = [0; 32];

@@ -41,6 +41,13 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
         return Err(Failure::Usage("--json and --stdout both want stdout: leave one of them out".to_owned()));
     }
     let wanted = Wanted::parse(&args.wanted)?;
+    if wanted.token.is_some() && !args.bootstrap.is_empty() {
+        // Whoever announces it would get to know what the ticket keeps secret.
+        return Err(Failure::Usage(
+            "a ticket says itself who has the content: leave --bootstrap out, or give the hash instead"
+                .to_owned(),
+        ));
+    }
     let found = find(common, args, &wanted, &stop)?;
     // Who names a source, or another network, wants that one.
     let named = !args.from.is_empty() || args.discovery.is_on();

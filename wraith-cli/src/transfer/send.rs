@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use wraith_dht_proto::Id;
 use wraith_drivers::{Park, Runner, Unpark as _};
-use wraith_proto::{Identity, PeerId, Policy};
+use wraith_proto::{Identity, Instant, PeerId, Policy};
 use wraith_transfer_proto::{
-    Access, Kind, MAX_ADDRESSES, Provider, ProviderLimits, Ticket, Token, Tree, check_name,
+    Access, Hash, Kind, MAX_ADDRESSES, Provider, ProviderLimits, Ticket, Token, Tree, check_name,
 };
 
 use super::files::Files;
@@ -150,13 +150,9 @@ impl Job for SendJob<'_> {
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
         let transport = path::serving(transport(offer), local, &driver.caps(), packet_size);
         let now = driver.now();
-        // The key that it is announced with is the one that answers.
-        let dht = if seeds.is_empty() {
-            None
-        } else {
-            let part = DhtPart::new(identity.clone(), Role::Node, seeds, now)?;
-            Some((part, Announcer::new(output, Id::from_bytes(ticket.hash), hex(&ticket.hash))))
-        };
+        // Who names another network wants that one.
+        let says_so = announced && !discovery.is_on();
+        let dht = announcer(output, &identity, says_so, seeds, &ticket.hash, now)?;
         let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, now)?;
         let subject = Subject { hash: ticket.hash, peer: Some(ticket.peer) };
         let unparker = driver.unparker();
@@ -175,16 +171,33 @@ impl Job for SendJob<'_> {
             announcer,
         };
         print(output, &ticket, &serving, picked)?;
-        if announced && dht.is_none() {
-            output.note(
-                "no node of the DHT is known here: name one with --bootstrap PEER@ADDR to announce it there",
-            );
-        }
         let app = WithDht { app: Sender::new(output, picked.name, source, serving), dht };
         let mut runner = Runner::new(driver, endpoint, app);
         drive(&mut runner, &stop)?;
         runner.into_parts().2.app.finish()
     }
+}
+
+/// The node that tells the DHT of an announced file, if one is known to join through.
+fn announcer(
+    output: Output,
+    identity: &Identity,
+    says_so: bool,
+    seeds: Vec<Target>,
+    hash: &Hash,
+    now: Instant,
+) -> Result<Option<(DhtPart, Announcer)>> {
+    if seeds.is_empty() {
+        if says_so {
+            output.note(
+                "no node of the DHT is known here: name one with --bootstrap PEER@ADDR to announce it there",
+            );
+        }
+        return Ok(None);
+    }
+    // The key that it is announced with is the one that answers.
+    let part = DhtPart::new(identity.clone(), Role::Node, seeds, now)?;
+    Ok(Some((part, Announcer::new(output, Id::from_bytes(*hash), hex(hash)))))
 }
 
 /// Prints the ticket: alone on stdout, so that it can be piped.

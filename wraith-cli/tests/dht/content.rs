@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::node::{Node, asking, found};
-use crate::support::{Folder, Running, program};
+use crate::support::{Folder, Running, program, run};
 
 #[test]
 fn announced_content_is_found_by_its_hash_and_fetched_from_whom_the_dht_names() {
@@ -24,6 +24,9 @@ fn announced_content_is_found_by_its_hash_and_fetched_from_whom_the_dht_names() 
     assert_eq!((announced["hash"].as_str(), announced["nodes"].as_u64()), (Some(hash), Some(2)));
     let at = format!("{}@{}", ticket["peer"].as_str().unwrap(), ticket["addresses"][0].as_str().unwrap());
     assert_eq!(found(&[hash], &second), [(at, false)]);
+
+    let with_ticket = run(["receive", ticket["ticket"].as_str().unwrap(), "--bootstrap", &second.target]);
+    assert!(with_ticket.error(2).starts_with("a ticket says itself who has the content"));
 
     let mut receive = program(["receive", "--json", "-q", hash, "--bootstrap", &second.target, "--output"]);
     let end = Running::start(receive.arg(&target)).finish();
@@ -48,7 +51,7 @@ fn what_announce_says_is_found_with_the_identity_that_said_it() {
         end.json().pop().unwrap(),
         serde_json::json!({"event": "announced", "hash": hash, "nodes": 1})
     );
-    let peer = crate::support::run(["id", "--identity", identity]).stdout.pop().unwrap();
+    let peer = run(["id", "--identity", identity]).stdout.pop().unwrap();
     let found = found(&[&hash], &node);
     assert!(found.len() == 1 && found[0].0.starts_with(&format!("{peer}@127.0.0.1:")), "{found:?}");
 }
