@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use crate::node::{Node, asking, brought, error, put};
-use crate::support::{Folder, run};
+use crate::support::{Folder, PATIENCE, Running, program, run};
 
 const NOTHING: &str = "abababababababababababababababababababababababababababababababab";
 
@@ -67,6 +67,34 @@ fn two_nodes_are_a_network() {
     brought(asking("get", &[&key], &second), "of two");
     first.kill();
     brought(asking("get", &[&key], &second), "of two");
+}
+
+#[test]
+fn ctrl_c_ends_a_question_and_what_stays_and_what_stayed_is_still_there() {
+    let folder = Folder::new("stays");
+    let node = Node::start(&folder, "node", &[]);
+    let put = asking("put", &["kept", "--keep"], &node);
+    let stored = put.event("stored");
+    // One that stays is a node, too, and there to be known.
+    assert_eq!((stored["nodes"].as_u64(), node.joined()), (Some(1), 1));
+    let identity = folder.path("own.id");
+    let identity = identity.to_str().unwrap();
+    let announce = asking("announce", &[NOTHING, "--keep", "--identity", identity], &node);
+    assert_eq!(announce.event("announced")["nodes"], 2);
+
+    // Its question arrives, so it waits for the answer when it is stopped.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    let target = format!("{}@{}", node.peer, silent.local_addr().unwrap());
+    let question = Running::start(&mut program(["dht", "get", NOTHING, "--bootstrap", &target]));
+    assert_eq!(silent.recv(&mut [0; 1_500]).unwrap(), 1_200);
+    for process in [put, announce, question] {
+        process.interrupt();
+        let end = process.finish();
+        assert!(end.code == Some(130) && end.stdout.is_empty(), "{:?} {}", end.code, end.stderr);
+    }
+    brought(asking("get", &[stored["key"].as_str().unwrap()], &node), "kept");
+    assert_eq!(asking("find", &[NOTHING], &node).finish().json().len(), 1);
 }
 
 #[test]
