@@ -222,7 +222,7 @@ mod tests {
             list.learn(node(at), 1_000 + u64::from(at), 0, 1);
         }
         for at in 0..20 {
-            list.at(1_000 + at).unwrap().state = State::Answered([1; 16]);
+            list.at(1_000 + at).unwrap().state = State::Answered([1; 8]);
         }
         // The twentieth was expected at 250, and lies at up to four times that.
         assert_eq!(list.candidate(0, 253).unwrap().distance, 1_020);

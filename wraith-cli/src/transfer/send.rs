@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use wraith_dht_proto::Id;
 use wraith_drivers::{Park, Runner, Unpark as _};
-use wraith_proto::{Identity, Instant, PeerId, Policy};
+use wraith_proto::{Identity, Instant, PeerId, Policy, SessionHandle};
 use wraith_transfer_proto::{
-    Access, Hash, Kind, MAX_ADDRESSES, Provider, ProviderLimits, Ticket, Token, Tree, check_name,
+    Access, ContentKey, Hash, Kind, MAX_ADDRESSES, Provider, ProviderLimits, Ticket, Token, Tree, check_name,
 };
 
 use super::files::Files;
@@ -140,13 +140,8 @@ impl Job for SendJob<'_> {
             token,
             addresses: addresses(local, interface),
         };
-        let mut provider = Provider::new(
-            ProviderLimits { sessions: SESSIONS as usize, ..ProviderLimits::default() },
-            identity::random_seed()?,
-        );
-        let content = provider
-            .add(tree, Kind::File, if announced { Access::Announced } else { Access::Token(token) })
-            .map_err(|error| failed(format!("cannot serve the file: {error}")))?;
+        let (provider, content) =
+            provide(tree, if announced { Access::Announced } else { Access::Token(token) })?;
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
         let transport = path::serving(transport(offer), local, &driver.caps(), packet_size);
         let now = driver.now();
@@ -176,6 +171,16 @@ impl Job for SendJob<'_> {
         drive(&mut runner, &stop)?;
         runner.into_parts().2.app.finish()
     }
+}
+
+/// What answers requests for the file.
+fn provide(tree: Tree, access: Access) -> Result<(Provider<SessionHandle>, ContentKey)> {
+    let limits = ProviderLimits { sessions: SESSIONS as usize, ..ProviderLimits::default() };
+    let mut provider = Provider::new(limits, identity::random_seed()?);
+    let content = provider.add(tree, Kind::File, access);
+    content
+        .map(|content| (provider, content))
+        .map_err(|error| failed(format!("cannot serve the file: {error}")))
 }
 
 /// The node that tells the DHT of an announced file, if one is known to join through.

@@ -148,7 +148,7 @@ fn an_answer_to_a_challenge_that_waits_leaves_from_where_the_end_has_moved_to() 
     mobile.pair.rebind(Side::Left, next_port());
     mobile.session(Side::Left).ping().expect("it is open");
     mobile.pair.run_for(millis(100));
-    let challenge = mobile.take_sent().into_iter().find(|sent| sent.is_challenge()).expect("a check");
+    let challenge = mobile.take_sent().into_iter().find(Sent::is_challenge).expect("a check");
     let (now, local) = (mobile.pair.now(), "198.51.100.7".parse().expect("an address"));
     let (node, session) = mobile.node(Side::Left);
     let meta = RxMeta { from: RIGHT, to: Some(LEFT.ip()), via: Via::default(), ecn: Ecn::NotEct };
