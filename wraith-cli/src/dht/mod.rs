@@ -52,6 +52,8 @@ fn run_node(common: &Common, args: DhtNode, stop: &Stop) -> Result<()> {
     let output = common.output();
     let Join { mut bootstrap, state } = args.join;
     let state = state.or_else(state::default_path);
+    // Held until the end.
+    let _lock = state.as_deref().map(state::lock).transpose()?;
     let known = state.as_deref().map_or(Ok(None), state::read)?;
     bootstrap.extend(known.into_iter().flatten());
     if bootstrap.is_empty() {

@@ -4,7 +4,7 @@
 //! was cut is noticed.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -52,27 +52,54 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<Target>>> {
     Ok(Some(contacts))
 }
 
+/// Keeps `path` for one node as long as the value lives: two would write over each other, and have one identity at two
+/// addresses if both are a user's own.
+pub(crate) fn lock(path: &Path) -> Result<File> {
+    let locked = make_folder(path)
+        .and_then(|()| File::options().create(true).write(true).truncate(false).open(beside(path, ".lock")));
+    let file = locked.map_err(|error| unwritable(path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(failed(format!(
+            "another node keeps its contacts in {}: end it, or give this one an --identity and a --state of its own",
+            shown(path)
+        ))),
+        Err(TryLockError::Error(error)) => Err(unwritable(path, &error)),
+    }
+}
+
 /// Puts the contacts of `dht` into `path` in place of what is there, which stays until all of them are on the disk.
 pub(crate) fn write(path: &Path, dht: &Dht) -> Result<()> {
     let text = text(dht.contacts());
-    put(path, text.as_bytes()).map_err(|error| {
-        failed(format!(
-            "cannot write the contacts to {}: {error}; name a file in a folder of yours with --state",
-            shown(path)
-        ))
-    })
+    put(path, text.as_bytes()).map_err(|error| unwritable(path, &error))
 }
 
 fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
-    }
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
+    make_folder(path)?;
+    let new = beside(path, ".new");
     let mut file = File::create(&new)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&new, path)
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), fs::create_dir_all)
+}
+
+/// The file of this name with something behind it.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    failed(format!(
+        "cannot write the contacts to {}: {error}; name a file in a folder of yours with --state",
+        shown(path)
+    ))
 }
 
 fn text(contacts: impl Iterator<Item = NodeRef>) -> String {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::node::{Node, error};
@@ -31,6 +32,19 @@ fn a_damaged_file_is_an_error_that_names_it() {
     fs::write(state, &good).unwrap();
     let end = run(["dht", "put", "x", "--state", state]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+#[test]
+fn a_file_belongs_to_one_node_at_a_time() {
+    let folder = Folder::new("one");
+    let node = Node::start(&folder, "node", &[]);
+    let state = node.state.to_str().unwrap();
+    let other = ["dht", "node", "--bind", "127.0.0.1", "--state", state, "--identity"];
+    let other = other.into_iter().map(PathBuf::from).chain([folder.path("other.id")]);
+    let (message, _) = error(other);
+    assert!(message.starts_with(&format!("another node keeps its contacts in {state}")), "{message}");
+    node.kill();
+    Node::start(&folder, "node", &[]);
 }
 
 /// Whether the file was replaced is seen by its number.
