@@ -87,6 +87,7 @@ mod tests {
 
     #[test]
     fn a_token_serves_whom_it_was_made_for_and_nobody_else() {
+        // PROTO §14.5, §14.12
         let tokens = Tokens::new([1; 32]);
         let (node, key) = (node(1, "9.8.7.6:5"), Id::from_bytes([3; 32]));
         let (address, write) = (tokens.address(at(4), &node.address), tokens.write(at(4), &node, &key));
@@ -105,6 +106,7 @@ mod tests {
 
     #[test]
     fn a_token_lasts_for_its_period_and_the_next() {
+        // PROTO §14.5, §14.12
         let tokens = Tokens::new([1; 32]);
         let node = node(1, "9.8.7.6:5").address;
         let token = tokens.address(at(4), &node);

@@ -103,6 +103,8 @@ fn an_altered_or_foreign_datagram_changes_nothing_and_the_genuine_one_counts() {
     asks.node.dht_mut().bootstrap(other.me, NOW);
     let (_, request) = asks.sends().unwrap();
     assert_eq!(request.len(), MAX_DATAGRAM);
+    let longer = [&request[..], &[0]].concat();
+    assert_eq!(other.takes(asks.me.address, &longer), Err(DropReason::Malformed));
     let mut third = Host::new(3);
     assert_eq!(third.takes(asks.me.address, &request), Err(DropReason::NotGenuine));
     for at in [1, 9, 25, 57, 105, request.len() - 1] {

@@ -234,6 +234,28 @@ fn four_answers_to_one_request_are_opened_at_most() {
 }
 
 #[test]
+fn a_ping_is_asked_again_and_answered_within_the_same_limits() {
+    // PROTO §14.6
+    let (asks, mut other, request) = asking();
+    answer_to(&mut other, asks.me, &request);
+    let (_, ping) = other.sends(NOW).unwrap();
+    let token = |of: &[u8], token: u8| [&[0x64], &of[1..9], &[token; 16]].concat();
+    let elsewhere = NodeRef { address: "9.1.1.1:6".parse().unwrap(), ..asks.me };
+    assert_eq!(other.handle(elsewhere, &token(&ping, 7)), Err(DropReason::Unasked));
+    assert_eq!(other.handle(asks.me, &token(&ping, 0)), Err(DropReason::Malformed));
+    assert_eq!(other.handle(asks.me, &token(&ping, 7)), Ok(()));
+    let (_, second) = other.sends(NOW).unwrap();
+    assert_eq!((&second[9..25], &second[25..]), (&[7; 16][..], &[1][..]));
+    assert_eq!(other.handle(asks.me, &token(&second, 8)), Err(DropReason::Unasked));
+    // Three were looked at in all, so one more may be.
+    let pong = [&[0x63], &second[1..9], &[1; 16], &[1]].concat();
+    let impostor = NodeRef { key: [9; 32], ..asks.me };
+    assert_eq!(other.handle(impostor, &pong), Err(DropReason::Unasked));
+    assert_eq!(other.handle(asks.me, &pong), Err(DropReason::Unasked));
+    assert_eq!(other.dht.contact_count(), 0);
+}
+
+#[test]
 fn a_node_that_cannot_be_sealed_to_is_given_up_at_once() {
     let mut alone = Peer::new(1);
     alone.dht.bootstrap(Peer::new(2).me, NOW);

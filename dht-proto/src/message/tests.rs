@@ -133,6 +133,13 @@ fn a_message_with_a_byte_without_meaning_is_malformed() {
         bad[at] = value;
         assert_eq!(Ask::parse(&bad), Err(Malformed), "{what}");
     }
+    let mut conditional = request(&Ask::Store {
+        write_token: [7; 8],
+        expected: Some(5),
+        offer: Offer::Record(Record::Value(b"abc")),
+    });
+    conditional[9] = 2;
+    assert_eq!(Ask::parse(&conditional), Err(Malformed));
     let mut longer = good.clone();
     longer.push(0);
     assert!(Ask::parse(&longer).is_ok());

@@ -92,6 +92,9 @@ pub(super) fn malformed_requests_are_dropped(bench: &mut Bench) -> Outcome {
     let mut behind = Ask::Ping.to_bytes();
     behind.resize(LONGEST - 25 - NOTE, 0);
     *behind.last_mut().expect("it is long") = 1;
+    let offer = Offer::Value(vec![2; 3]);
+    let mut conditional = Ask::Store { write_token: [1; 8], condition: Some(7), offer }.to_bytes();
+    conditional[9] = 2;
     let signed = Signed::new(&bench.front.seed, 1, 1, &[3; 901]);
     let malformed = [
         ("kind 0", vec![0]),
@@ -100,7 +103,7 @@ pub(super) fn malformed_requests_are_dropped(bench: &mut Bench) -> Outcome {
         ("a byte behind the zeros behind it", behind),
         ("find-value of kind 0", [&find[..], &[0]].concat()),
         ("find-value of kind 4", [&find[..], &[4]].concat()),
-        ("condition 2", with(9, 2)),
+        ("condition 2", conditional),
         ("a record of kind 0", with(10, 0)),
         ("a record of kind 4", with(10, 4)),
         ("a value of 1,001 bytes", store(Offer::Value(vec![2; 1_001]))),

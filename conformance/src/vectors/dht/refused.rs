@@ -55,6 +55,8 @@ fn requests() -> Vec<(&'static str, Vec<u8>)> {
     let find_value = [&[3], &target[..]].concat();
     let store = |offer| Ask::Store { write_token: WRITE, condition: None, offer }.to_bytes();
     let put = store(Offer::Value(value(3)));
+    let conditional =
+        Ask::Store { write_token: WRITE, condition: Some(7), offer: Offer::Value(value(3)) }.to_bytes();
     vec![
         ("nothing", Vec::new()),
         ("kind 0", vec![0]),
@@ -65,7 +67,7 @@ fn requests() -> Vec<(&'static str, Vec<u8>)> {
         ("find-value without a kind", find_value.clone()),
         ("find-value of kind 0", [&find_value[..], &[0]].concat()),
         ("find-value of kind 4", [&find_value[..], &[4]].concat()),
-        ("condition 2", with(&put, 9, 2)),
+        ("condition 2", with(&conditional, 9, 2)),
         ("a record of kind 0", with(&put, 10, 0)),
         ("a record of kind 4", with(&put, 10, 4)),
         ("a value that is cut off", put[..put.len() - 1].to_vec()),
