@@ -87,6 +87,16 @@ impl Upkeep {
         self.joined.take()
     }
 
+    /// Keeps a node to begin with, and forgets the oldest if there are too many.
+    fn keep(&mut self, node: Node) {
+        self.seeds.retain(|kept| *kept != node);
+        if self.seeds.is_full() {
+            self.seeds.remove(0);
+        }
+        // There is room.
+        let _ = self.seeds.push(node);
+    }
+
     /// Takes note how far the k-th nearest node of some place is.
     pub(super) fn observe(&mut self, reach: u64) {
         if core::mem::take(&mut self.is_outdated) {
@@ -126,16 +136,25 @@ impl Dht {
         if node.key == self.key || !node.address.is_usable() {
             return;
         }
-        if self.upkeep.seeds.is_full() {
-            self.upkeep.seeds.remove(0);
-        }
-        // There is room.
-        let _ = self.upkeep.seeds.push(node);
+        self.upkeep.keep(node);
         if matches!(self.upkeep.stage, Stage::Rest(_)) {
             self.look_around(now);
         } else {
             self.queries[OWN_QUERY].begin_with(core::iter::once(node));
         }
+    }
+
+    /// Keeps `node` to join through when it tries the next time, after a try that has failed. The last eight are kept.
+    pub fn keep_for_bootstrap(&mut self, node: NodeRef) {
+        let node = Node::from(node);
+        if node.key != self.key && node.address.is_usable() {
+            self.upkeep.keep(node);
+        }
+    }
+
+    /// Whether the news that nobody has answered waits to be told.
+    pub fn has_failed_to_join(&self) -> bool {
+        self.upkeep.joined == Some(0)
     }
 
     /// Does what is due, at most one of each kind.

@@ -59,7 +59,7 @@ impl Announcer {
 impl Errand for Announcer {
     fn on_turn(&mut self, now: Instant, part: &mut DhtPart) -> Turn {
         let (mut nodes, mut unanswered) = (None, false);
-        while let Some(event) = part.poll_event(now) {
+        while let Some(event) = part.poll_event() {
             match event {
                 Event::Joined(contacts) => {
                     unanswered = contacts == 0;

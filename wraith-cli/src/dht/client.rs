@@ -132,7 +132,7 @@ fn shown(seeds: &[Target]) -> String {
 impl<Q: Question> Errand for Client<Q> {
     fn on_turn(&mut self, now: Instant, part: &mut DhtPart) -> Turn {
         let mut joined = None;
-        while let Some(event) = part.poll_event(now) {
+        while let Some(event) = part.poll_event() {
             match event {
                 Event::Joined(contacts) if contacts > 0 => joined = Some(contacts),
                 Event::Ended(id, outcome) => {

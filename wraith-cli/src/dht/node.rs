@@ -217,7 +217,7 @@ impl Keeper {
 impl Errand for Keeper {
     fn on_turn(&mut self, now: Instant, part: &mut DhtPart) -> Turn {
         let (mut joined, mut stored) = (None, None);
-        while let Some(event) = part.poll_event(now) {
+        while let Some(event) = part.poll_event() {
             match event {
                 Event::Joined(contacts) => joined = Some(contacts),
                 Event::Ended(id, Outcome::Stored { nodes, conflict }) if self.running == Some(id) => {

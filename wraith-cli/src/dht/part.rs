@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use wraith_dht_proto::{Dht, Event, Header, Limits, MAX_DATAGRAM, NodeRef, SealedDht};
 use wraith_drivers::{App, Turn};
@@ -21,11 +20,8 @@ use crate::identity::random_seed;
 /// Sealed datagrams that wait for the queue. The node itself has room for few answers, and a batch brings many requests.
 const READY: usize = 64;
 
-/// Nodes to begin with that are asked at one time.
-const KNOCKS: usize = 32;
-
-/// Before nodes that did not answer are asked again, or the next ones: the first time, and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(1));
+/// Nodes to begin with that are asked at one time: at first, and when none of them has answered.
+const KNOCKS: (usize, usize) = (32, 8);
 
 /// Whether a node answers others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,8 +39,6 @@ pub(crate) struct DhtPart {
     ready: VecDeque<Ready>,
     seeds: Vec<Target>,
     next_seed: usize,
-    pause: Duration,
-    knock_at: Option<Instant>,
     /// Something came or was due: whoever is written to may turn out to be nobody, and that is news without a datagram.
     stirred: bool,
     /// Something was written since the last turn, or could not be: what follows from that is due.
@@ -71,12 +65,12 @@ impl DhtPart {
             ready: VecDeque::with_capacity(READY),
             seeds,
             next_seed: 0,
-            pause: PAUSE.0,
-            knock_at: None,
             stirred: false,
             sent: false,
         };
-        part.knock(now);
+        for seed in part.next_seeds(KNOCKS.0) {
+            part.node.dht_mut().bootstrap(seed, now);
+        }
         Ok(part)
     }
 
@@ -96,14 +90,14 @@ impl DhtPart {
     }
 
     /// What happened.
-    pub(crate) fn poll_event(&mut self, now: Instant) -> Option<Event<'_>> {
-        let event = self.node.dht_mut().poll_event()?;
-        if let Event::Joined(contacts) = event {
-            self.knock_at = (contacts == 0 && !self.seeds.is_empty()).then(|| now.saturating_add(self.pause));
-            let longer = self.pause.saturating_mul(2).min(PAUSE.1);
-            self.pause = if contacts == 0 { longer } else { PAUSE.0 };
+    pub(crate) fn poll_event(&mut self) -> Option<Event<'_>> {
+        if self.node.dht().has_failed_to_join() {
+            // It tries again by itself, ever more seldom: with the next ones.
+            for seed in self.next_seeds(KNOCKS.1) {
+                self.node.dht_mut().keep_for_bootstrap(seed);
+            }
         }
-        Some(event)
+        self.node.dht_mut().poll_event()
     }
 
     /// For [`App::on_sealed`].
@@ -141,9 +135,6 @@ impl DhtPart {
         self.sent = false;
         self.stirred |= self.node.dht().poll_timeout() <= now;
         self.node.dht_mut().handle_timeout(now);
-        if self.knock_at.is_some_and(|at| at <= now) {
-            self.knock(now);
-        }
     }
 
     /// For [`App::wake_at`].
@@ -151,18 +142,19 @@ impl DhtPart {
         if self.sent {
             return Instant::MIN;
         }
-        self.knock_at.into_iter().fold(self.node.dht().poll_timeout(), Instant::min)
+        self.node.dht().poll_timeout()
     }
 
-    /// Asks the next of the nodes to begin with.
-    fn knock(&mut self, now: Instant) {
-        self.knock_at = None;
-        let count = self.seeds.len().min(KNOCKS);
-        for at in self.next_seed..self.next_seed + count {
+    /// The next of the nodes to begin with, all in turn.
+    fn next_seeds(&mut self, most: usize) -> Vec<NodeRef> {
+        let count = self.seeds.len().min(most);
+        let next = (self.next_seed..self.next_seed + count).map(|at| {
             let Target { id, addr } = self.seeds[at % self.seeds.len()];
-            self.node.dht_mut().bootstrap(NodeRef::new(&id, addr), now);
-        }
+            NodeRef::new(&id, addr)
+        });
+        let next = next.collect();
         self.next_seed = (self.next_seed + count).checked_rem(self.seeds.len()).unwrap_or(0);
+        next
     }
 
     /// Seals what there is to send. What goes to who has just sent something goes back the same way.
