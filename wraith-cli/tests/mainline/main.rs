@@ -91,7 +91,7 @@ fn a_sender_that_was_started_anew_elsewhere_is_found_with_its_old_ticket() {
     let silent = UdpSocket::bind(address.as_str().unwrap()).unwrap();
     let after = network.send(&scene, &identity);
     assert_ne!(after.event["addresses"][0], address);
-    let end = finish(&mut scene.receive(&ticket, &[]));
+    let end = finish(&mut scene.receive(&ticket, &["--patience", "0"]));
     assert!(error(&end).starts_with(&format!("no answer from {}", silent.local_addr().unwrap())));
     let end = done(&finish(&mut scene.receive(&ticket, &network.options(&[]))));
     assert_eq!((&end["peer"], &end["address"]), (&after.event["peer"], &after.event["addresses"][0]));
@@ -109,7 +109,7 @@ fn who_is_named_and_never_answers_gets_three_datagrams_and_does_not_hide_the_sen
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     network.lie(&hash, silent.local_addr().unwrap().port());
-    let alone = finish(&mut scene.receive(&hash, &network.options(&[])));
+    let alone = finish(&mut scene.receive(&hash, &network.options(&["--patience", "0"])));
     assert!(error(&alone).starts_with("no answer from 127.0.0.1:"), "{}", alone.stderr);
     let mut buffer = [0; 2000];
     assert_eq!(std::iter::from_fn(|| silent.recv(&mut buffer).ok()).count(), 3);
