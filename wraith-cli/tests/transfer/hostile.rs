@@ -239,7 +239,7 @@ fn a_ticket_cannot_name_a_path_or_command_the_terminal() {
 fn a_name_that_would_mislead_the_eye_is_shown_escaped() {
     let scene = Scene::empty("eye");
     let mut command = crate::support::program(["receive", &ticket_named("exe.\u{202e}txt".as_bytes()), "-o"]);
-    let end = finish(command.arg(&scene.target));
+    let end = finish(command.arg(&scene.target).args(["--patience", "0"]));
     assert_eq!(end.code, Some(1));
     assert!(end.stderr.starts_with("fetching exe.\\u{202e}txt (5 bytes)\n"), "{}", end.stderr);
 }
