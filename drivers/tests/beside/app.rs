@@ -10,7 +10,7 @@ use wraith_proto::{
     StreamId, Transport, TxMeta, TxQueue, Via,
 };
 
-/// Bytes of the stream, unless it is given another length before it begins.
+/// Bytes of the stream.
 pub(crate) const LEN: u64 = 1_000_000;
 /// Questions without an answer at a time.
 const WINDOW: usize = 32;
@@ -24,7 +24,6 @@ const ANSWER: u8 = 0x63;
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     peer: Option<SocketAddr>,
-    pub(crate) len: u64,
     /// Questions to be asked.
     pub(crate) questions: u32,
     asked: u32,
@@ -65,7 +64,7 @@ pub(crate) fn write(queue: &mut dyn TxQueue, meta: &TxMeta, bytes: &[u8]) -> boo
 
 impl Source for Beside {
     fn fill(&mut self, _: SessionHandle, _: StreamId, offset: u64, buf: &mut [u8]) -> usize {
-        let len = (self.len - offset).min(buf.len() as u64) as usize;
+        let len = (LEN - offset).min(buf.len() as u64) as usize;
         buf[..len].fill(7);
         len
     }
@@ -89,7 +88,7 @@ impl App for Beside {
                 if self.peer.is_some() {
                     let mut session = endpoint.session(session).unwrap();
                     let stream = session.open(Dir::Uni).unwrap();
-                    session.attach(stream, self.len).unwrap();
+                    session.attach(stream, LEN).unwrap();
                 }
             }
             Event::Delivered(_) => self.delivered = true,
@@ -157,5 +156,5 @@ pub(crate) fn end<D: Driver>(
         let id = Some(Identity::from_seed([2; 32]).peer_id());
         endpoint.connect(now, Peer { addr, id }, Via(0)).unwrap();
     }
-    Runner::new(driver, endpoint, Beside { peer, len: LEN, questions, ..Beside::default() })
+    Runner::new(driver, endpoint, Beside { peer, questions, ..Beside::default() })
 }
