@@ -286,8 +286,7 @@ impl Bench {
         match header {
             Header::Request { transaction, token } => {
                 let ask = Ask::read(&message).map_err(wrong)?;
-                // A ping may ask for a token alone (§14.8).
-                let long_enough = ask == Ask::Ping || token != [0; 16] || len == LONGEST;
+                let long_enough = token != [0; 16] || len == LONGEST;
                 ensure!(long_enough, "§14.5: it asks without a token in {len} bytes");
                 self.requests.push_back(Asked { voice, transaction, token, ask, len });
                 Ok(None)

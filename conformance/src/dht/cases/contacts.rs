@@ -104,7 +104,7 @@ pub(super) fn four_answers_to_a_request_are_opened(bench: &mut Bench) -> Outcome
 pub(super) fn who_gets_a_token_asks_again_once(bench: &mut Bench) -> Outcome {
     let (front, back) = (bench.front, bench.back);
     let first = bench.pinged(front)?;
-    ensure!(first.len < LONGEST, "§14.8: a ping without a token has {} bytes", first.len);
+    ensure_eq!(first.len, LONGEST, "§14.5: the length of a request without a token");
     let token = |of: &Asked, token| Header::Token { transaction: of.transaction, token }.to_bytes();
     bench.send(Door::Back, &token(&first, TOKEN))?;
     bench.send(Door::Front, &token(&first, [0; 16]))?;
