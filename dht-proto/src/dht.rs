@@ -139,7 +139,7 @@ impl Dht {
         }
         if admitted.is_request {
             let ask = Ask::parse(message).map_err(|_| DropReason::Malformed)?;
-            self.answer(now, from, admitted.transaction, &ask, admitted.is_proven)
+            self.answer(now, from, admitted.transaction, &ask)
         } else {
             let (token, reply) = Reply::parse(message).map_err(|_| DropReason::Malformed)?;
             self.answered(now, from, admitted.transaction, token, &reply)

@@ -19,15 +19,13 @@ pub struct Admitted {
     pub(super) from: Address,
     pub(super) transaction: Transaction,
     pub(super) is_request: bool,
-    /// Its sender has shown that it owns its address.
-    pub(super) is_proven: bool,
-    header_len: u8,
+    header: u8,
 }
 
 impl Admitted {
     /// Bytes of the header. What is behind it is to be opened, bound to it.
     pub const fn header(&self) -> usize {
-        self.header_len as usize
+        self.header as usize
     }
 }
 
@@ -73,21 +71,19 @@ impl Dht {
             return Err(DropReason::BadSender);
         }
         let (header, read) = Header::parse(datagram).map_err(|_| DropReason::Malformed)?;
-        let header_len = read as u8;
-        let admitted = |transaction, is_request, is_proven| Admitted {
-            from,
-            transaction,
-            is_request,
-            is_proven,
-            header_len,
+        let admitted = |transaction, is_request| {
+            Ok(Some(Admitted { from, transaction, is_request, header: read as u8 }))
         };
         match header {
             Header::Request { transaction, token } => {
-                let is_proven = self.admits(now, &from, transaction, &token, len)?;
-                Ok(is_proven.map(|is_proven| admitted(transaction, true, is_proven)))
+                if self.admits(now, &from, transaction, &token, len)? {
+                    admitted(transaction, true)
+                } else {
+                    Ok(None)
+                }
             }
             Header::Answer { transaction } if self.admits_answer(transaction, &from) => {
-                Ok(Some(admitted(transaction, false, true)))
+                admitted(transaction, false)
             }
             Header::Token { transaction, token } if self.admits_answer(transaction, &from) => {
                 self.ask_again(transaction, token).map(|()| None)
@@ -96,8 +92,7 @@ impl Dht {
         }
     }
 
-    /// Whether the sender of a request has proven its address; [`None`] if it is not answered but gets a token, since it has
-    /// not and is one too many.
+    /// Whether a request is to be answered; it gets a token instead if its sender may be forged and is one too many.
     fn admits(
         &mut self,
         now: Instant,
@@ -105,21 +100,21 @@ impl Dht {
         transaction: Transaction,
         token: &Token,
         len: usize,
-    ) -> Result<Option<bool>, DropReason> {
+    ) -> Result<bool, DropReason> {
         if self.outbox.is_full() {
             return Err(DropReason::Busy);
         }
         if self.tokens.is_address(now, from, token) {
-            return if self.rate.admits(from, now) { Ok(Some(true)) } else { Err(DropReason::TooMany) };
+            return if self.rate.admits(from, now) { Ok(true) } else { Err(DropReason::TooMany) };
         }
         // Who has not shown that it owns its address gets no more bytes than it sent, whatever it gets.
         if len >= MAX_DATAGRAM && self.strangers.admits(from, now) {
-            return Ok(Some(false));
+            return Ok(true);
         }
         let to = Node { key: [0; 32], address: *from };
         // There is room.
-        let _ = self.outbox.push_back(Outgoing { to, transaction, what: What::Token, is_brief: false });
-        Ok(None)
+        let _ = self.outbox.push_back(Outgoing { to, transaction, what: What::Token });
+        Ok(false)
     }
 
     fn admits_answer(&mut self, transaction: Transaction, from: &Address) -> bool {

@@ -1,11 +1,10 @@
 //! Requests: who may ask, what is kept, what is answered.
 
 use wraith_proto::Instant;
-use wraith_proto::sealed::NOTE_OVERHEAD;
 use wraith_proto::wire::{Full, Writer};
 
 use super::{Dht, DropReason, Transmit};
-use crate::header::{Header, MAX_HEADER, MAX_UNSEALED, Transaction};
+use crate::header::{Header, MAX_UNSEALED, Transaction};
 use crate::id::Id;
 use crate::message::{
     Ask, MAX_RECORD, Offer, StoreResult, write_found, write_nodes, write_pong, write_stored,
@@ -20,12 +19,7 @@ pub(super) struct Outgoing {
     pub(super) to: Node,
     pub(super) transaction: Transaction,
     pub(super) what: What,
-    /// It leaves room for a ping in the bytes that the request had.
-    pub(super) is_brief: bool,
 }
-
-/// Bytes of a ping without a token as it travels.
-const PING: usize = MAX_HEADER + 1 + NOTE_OVERHEAD;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
@@ -43,7 +37,6 @@ impl Dht {
         from: Node,
         transaction: Transaction,
         ask: &Ask<'_>,
-        is_proven: bool,
     ) -> Result<(), DropReason> {
         if self.outbox.is_full() {
             return Err(DropReason::Busy);
@@ -57,13 +50,9 @@ impl Dht {
                 What::Stored(result, seq)
             }
         };
-        // Whose address may be forged gets no more bytes than it sent, the ping among them: so it gets none with a record.
-        let is_record = matches!(what, What::Found(_, Some(Kind::Value | Kind::Signed)));
-        let pings = self.table.wants(&from) && (is_proven || !is_record);
-        let is_brief = pings && !is_proven;
         // There is room.
-        let _ = self.outbox.push_back(Outgoing { to: from, transaction, what, is_brief });
-        if pings {
+        let _ = self.outbox.push_back(Outgoing { to: from, transaction, what });
+        if self.table.wants(&from) {
             self.ping(from);
         }
         Ok(())
@@ -76,11 +65,10 @@ impl Dht {
         outgoing: &Outgoing,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
-        let Outgoing { to, transaction, what, is_brief } = outgoing;
+        let Outgoing { to, transaction, what } = outgoing;
         let transaction = *transaction;
         let token = self.tokens.address(now, &to.address);
-        let limit = if *is_brief { MAX_UNSEALED - PING } else { MAX_UNSEALED };
-        let mut w = Writer::new(&mut buffer[..limit]);
+        let mut w = Writer::new(&mut buffer[..MAX_UNSEALED]);
         let address = to.address.into();
         if let What::Token = what {
             Header::Token { transaction, token }.write(&mut w).ok()?;

@@ -31,8 +31,7 @@ impl Dht {
         self.pings[at].sent = Some((transaction, deadline));
         let (node, token) = (self.pings[at].node, self.pings[at].token);
         let token = token.unwrap_or_else(|| self.table.token(&node, self.seconds(now)));
-        // Short even without a token: who asked may have forged its address, and whoever is there gives one (`PROTO §14.8`).
-        write_request(buffer, &node, transaction, token, &Ask::Ping, false).ok()
+        write_request(buffer, &node, transaction, token, &Ask::Ping).ok()
     }
 
     pub(super) fn transmit_query(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
@@ -51,26 +50,25 @@ impl Dht {
             };
             let fresh = Some(entry.token).filter(|token| *token != Token::default());
             let token = fresh.unwrap_or_else(|| self.table.token(&entry.node, seconds));
-            return write_request(buffer, &entry.node, transaction, token, &ask, true).ok();
+            return write_request(buffer, &entry.node, transaction, token, &ask).ok();
         }
         None
     }
 }
 
-/// Writes a request before it is sealed. Without a token it is filled up if it is to be answered at once (`PROTO §14.5`).
+/// Writes a request before it is sealed. Without a token it is filled up (`PROTO §14.5`).
 fn write_request(
     buffer: &mut [u8],
     to: &Node,
     transaction: Transaction,
     token: Token,
     ask: &Ask<'_>,
-    fills: bool,
 ) -> Result<Transmit, Full> {
     let mut w = Writer::new(buffer);
     Header::Request { transaction, token }.write(&mut w)?;
     let header = w.len();
     write_ask(&mut w, ask)?;
-    if fills && token == Token::default() {
+    if token == Token::default() {
         w.zeros(MAX_UNSEALED.saturating_sub(w.len()))?;
     }
     Ok(Transmit { to: to.address.into(), header, len: w.len(), key: Some(to.key) })

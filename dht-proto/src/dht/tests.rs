@@ -172,38 +172,6 @@ fn who_has_no_token_gets_no_more_bytes_than_it_sent() {
 }
 
 #[test]
-fn who_has_no_token_gets_no_more_bytes_with_the_ping_than_it_sent() {
-    // PROTO §14.8
-    let value = [5; crate::MAX_VALUE];
-    let key = value_key(&value);
-    let mut node = Peer::new(0);
-    node.dht.store.put(&key, &Record::Value(&value), None, None, 0);
-    for at in 1..=20 {
-        let address = SocketAddr::from((core::net::Ipv6Addr::from([0x2a00, at, 0, 0, 0, 0, 0, 1]), 5));
-        node.dht.table.answered(NodeRef { key: [at as u8; 32], address }.into(), [1; 16], 0);
-    }
-    let stranger = NodeRef { key: [99; 32], address: "[2b00::1]:5".parse().unwrap() };
-    for (ask, pings) in [
-        (Ask::Ping, 1),
-        (Ask::FindNode(key), 1),
-        (Ask::FindValue(key, Kind::Providers), 1),
-        (Ask::FindValue(key, Kind::Value), 0),
-    ] {
-        node.dht.pings.clear();
-        node.handle(stranger, &request([0; 16], &ask, true)).unwrap();
-        let sent: Vec<_> = core::iter::from_fn(|| node.sends(NOW)).map(|(_, sent)| sent).collect();
-        assert_eq!(sent.len(), 1 + pings);
-        let seals = sent.len() * wraith_proto::sealed::NOTE_OVERHEAD;
-        let sealed: usize = sent.iter().map(Vec::len).sum::<usize>() + seals;
-        assert!(sealed <= crate::MAX_DATAGRAM, "{ask:?}: {sealed}");
-        if let (_, Reply::Found { record, nodes, .. }) = read(&sent[0]) {
-            assert_eq!(record != Held::Nothing, pings == 0);
-            assert!(pings == 0 || nodes.len() >= 17, "{}", nodes.len());
-        }
-    }
-}
-
-#[test]
 fn too_many_strangers_get_tokens_and_who_comes_back_with_one_is_answered() {
     // PROTO §14.6
     let mut node = Peer::new(1);
