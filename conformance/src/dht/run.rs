@@ -1,14 +1,11 @@
 //! Running DHT cases.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::bench::Bench;
 use super::cases::cases;
 use super::subject::{Doors, Target};
 use crate::case::{Outcome, Verdict};
 use crate::options::Options;
-use crate::protocol::{self, Rule, is_failure};
-use crate::suite::panic_message;
+use crate::protocol::{self, Rule, check_one, judge};
 use crate::suite_macro::Place;
 
 /// One rule of the DHT, as a test.
@@ -60,17 +57,10 @@ pub fn verdicts<'a>(
 
 /// Runs one case.
 pub fn run_case(target: &dyn Target, case: &Case, options: &Options) -> Verdict {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // Each case has numbers of its own: one node may see them all.
-        let name = blake3::hash(case.id.as_bytes());
-        let own = name.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let mut bench = Bench::new(target, case.doors, options.seed ^ own, options.patience)?;
+    judge(case, options, |seed| {
+        let mut bench = Bench::new(target, case.doors, seed, options.patience)?;
         (case.body)(&mut bench)
-    }));
-    match outcome {
-        Ok(outcome) => outcome.into(),
-        Err(panic) => Verdict::Fail(format!("it panicked: {}", panic_message(&*panic))),
-    }
+    })
 }
 
 /// Runs one case as a test.
@@ -78,17 +68,7 @@ pub fn run_case(target: &dyn Target, case: &Case, options: &Options) -> Verdict 
 /// # Panics
 /// If there is no case of that name, or it fails; then with its seed and a line that repeats it.
 pub fn check(target: &dyn Target, id: &str, place: &Place) {
-    let options = Options::from_env().unwrap_or_else(|error| panic!("{error}"));
-    let case = cases().iter().find(|case| case.id == id).unwrap_or_else(|| panic!("there is no case {id}"));
-    let verdict = run_case(target, case, &options);
-    let (name, clause) = (target.name(), case.clause);
-    let (word, reason) = (verdict.word(), verdict.reason().unwrap_or_default());
-    if is_failure(&verdict, &options) {
-        let (seed, repeat) = (options.seed, place.repeat(id, &options));
-        panic!("{name}: {id} ({clause}): {word}: {reason}\n  seed {seed}, again: {repeat}");
-    } else if verdict != Verdict::Pass {
-        println!("{name}: {id}: {word}: {reason}");
-    }
+    check_one(cases(), id, &target.name(), place, |case, options| run_case(target, case, options));
 }
 
 /// Writes one `#[test]` for each DHT case, in a module for each group; each makes its target by the expression.

@@ -17,6 +17,6 @@ pub use live::Live;
 pub use memory::Core;
 #[doc(hidden)]
 pub use run::check;
-pub(crate) use run::is_failure;
 pub use run::{Case, Report, Rule, run, run_case, verdicts};
+pub(crate) use run::{check_one, judge};
 pub use subject::{Door, Side, Subject, Target, Variant, Wish};

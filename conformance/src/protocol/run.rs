@@ -145,14 +145,18 @@ fn hears_anything(bench: &mut Bench<'_>) -> Outcome {
 
 /// Runs one case.
 pub fn run_case(target: &dyn Target, case: &Case, options: &Options) -> Verdict {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // Each case has numbers of its own: one process may see them all.
-        let name = blake3::hash(case.id.as_bytes());
-        let own = name.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let mut bench = Bench::new(target, case, options.seed ^ own, options.patience)?;
+    judge(case, options, |seed| {
+        let mut bench = Bench::new(target, case, seed, options.patience)?;
         (case.body)(&mut bench)
-    }));
-    match outcome {
+    })
+}
+
+/// Runs what a case does with its seed.
+pub(crate) fn judge(case: &impl Rule, options: &Options, body: impl FnOnce(u64) -> Outcome) -> Verdict {
+    // Each case has numbers of its own: one process, or one node, may see them all.
+    let name = blake3::hash(case.id().as_bytes());
+    let own = name.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    match catch_unwind(AssertUnwindSafe(|| body(options.seed ^ own))) {
         Ok(outcome) => outcome.into(),
         Err(panic) => Verdict::Fail(format!("it panicked: {}", panic_message(&*panic))),
     }
@@ -163,10 +167,20 @@ pub fn run_case(target: &dyn Target, case: &Case, options: &Options) -> Verdict 
 /// # Panics
 /// If there is no case of that name, or it fails; then with its seed and a line that repeats it.
 pub fn check(target: &dyn Target, id: &str, place: &Place) {
+    check_one(cases(), id, &target.name(), place, |case, options| run_case(target, case, options));
+}
+
+/// Runs the case of this name as a test of the target called `name`.
+pub(crate) fn check_one<C: Rule>(
+    cases: &[C],
+    id: &str,
+    name: &str,
+    place: &Place,
+    run: impl FnOnce(&C, &Options) -> Verdict,
+) {
     let options = Options::from_env().unwrap_or_else(|error| panic!("{error}"));
-    let case = cases().iter().find(|case| case.id == id).unwrap_or_else(|| panic!("there is no case {id}"));
-    let verdict = run_case(target, case, &options);
-    let (name, clause) = (target.name(), case.clause);
+    let case = cases.iter().find(|case| case.id() == id).unwrap_or_else(|| panic!("there is no case {id}"));
+    let (verdict, clause) = (run(case, &options), case.clause());
     let (word, reason) = (verdict.word(), verdict.reason().unwrap_or_default());
     if is_failure(&verdict, &options) {
         let (seed, repeat) = (options.seed, place.repeat(id, &options));
@@ -176,7 +190,7 @@ pub fn check(target: &dyn Target, id: &str, place: &Place) {
     }
 }
 
-pub(crate) fn is_failure(verdict: &Verdict, options: &Options) -> bool {
+fn is_failure(verdict: &Verdict, options: &Options) -> bool {
     match verdict {
         Verdict::Pass | Verdict::NotClaimed(_) => false,
         Verdict::Fail(_) => true,
