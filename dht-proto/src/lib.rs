@@ -45,7 +45,7 @@ pub use event::{Closest, Event, Outcome, Providers, QueryId, StartError};
 pub use header::{Header, MAX_DATAGRAM, MAX_HEADER, MAX_UNSEALED, Transaction};
 pub use id::Id;
 pub use message::{Ask, Held, MAX_NODES, Nodes, Offer, Reply, StoreResult, write_ask};
-pub use node::NodeRef;
+pub use node::{NodeRef, is_public};
 pub use rate::RateLimits;
 pub use record::{Kind, MAX_SIGNED_VALUE, MAX_VALUE, Record, Signed, sign, signed_key, value_key};
 pub use sealed::SealedDht;

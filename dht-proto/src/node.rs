@@ -126,14 +126,7 @@ impl Address {
 
     /// Whether it means the same host everywhere.
     pub(crate) const fn is_public(&self) -> bool {
-        match self.ip() {
-            IpAddr::V4(ip) => {
-                let [a, b, ..] = ip.octets();
-                let carrier = a == 100 && b & 0xc0 == 64;
-                !(ip.is_private() || ip.is_loopback() || ip.is_link_local() || carrier)
-            }
-            IpAddr::V6(ip) => ip.octets()[0] & 0xe0 == 0x20,
-        }
+        is_public(self.ip())
     }
 
     const fn prefix(&self, mapped: usize, v6: usize) -> &[u8] {
@@ -158,6 +151,18 @@ impl From<SocketAddr> for Address {
 impl From<Address> for SocketAddr {
     fn from(address: Address) -> Self {
         Self::new(address.ip(), u16::from_be_bytes(address.port))
+    }
+}
+
+/// Whether an address means the same host everywhere; only such ones are told to strangers (`PROTO §14.10`).
+pub const fn is_public(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [a, b, ..] = ip.octets();
+            let carrier = a == 100 && b & 0xc0 == 64;
+            !(ip.is_private() || ip.is_loopback() || ip.is_link_local() || carrier)
+        }
+        IpAddr::V6(ip) => ip.octets()[0] & 0xe0 == 0x20,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use wraith_dht_proto::is_public;
+
 /// Addresses handed out for one question.
 pub const MAX_CANDIDATES: usize = 8;
 
@@ -71,9 +73,7 @@ fn is_dialable(addr: SocketAddrV4, private: bool) -> bool {
 
 /// Whether an address means something in one network alone, or nothing: RFC 1918, 3927, 5737, 6598, loopback.
 pub(crate) fn is_private(ip: Ipv4Addr) -> bool {
-    let [first, second, ..] = ip.octets();
-    let shared = first == 100 && second & 0xc0 == 64;
-    ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_documentation() || shared
+    !is_public(ip.into()) || ip.is_documentation()
 }
 
 #[cfg(test)]

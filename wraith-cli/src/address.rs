@@ -106,18 +106,6 @@ fn parse_any_bind(text: &str) -> std::result::Result<SocketAddr, String> {
     }
 }
 
-/// Whether an address means the same host everywhere.
-pub(crate) fn is_public(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => {
-            let [first, second, ..] = ip.octets();
-            let carrier = first == 100 && second & 0xc0 == 64;
-            !(ip.is_private() || ip.is_loopback() || ip.is_link_local() || carrier)
-        }
-        IpAddr::V6(ip) => ip.octets()[0] & 0xe0 == 0x20,
-    }
-}
-
 /// The address that lets the system choose everything.
 pub(crate) fn any(ipv6: bool) -> SocketAddr {
     let ip = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };

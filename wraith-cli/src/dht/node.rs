@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use wraith_dht_proto::{Event, Outcome, QueryId};
+use wraith_dht_proto::{Event, Outcome, QueryId, is_public};
 use wraith_drivers::{Park, Runner, Turn};
 use wraith_proto::{Identity, Instant};
 
@@ -14,7 +14,7 @@ use super::client::closed_endpoint;
 use super::part::{DhtPart, Errand, NoSessions, Role, WithDht};
 use super::questions::{Put, Signer};
 use super::{state, unix_millis, whereabouts};
-use crate::address::{Target, is_public, reachable};
+use crate::address::{Target, reachable};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked};
 use crate::failure::{Failure, Result};

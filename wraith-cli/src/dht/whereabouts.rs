@@ -5,9 +5,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use wraith_dht_proto::MAX_SIGNED_VALUE;
-
-use crate::address::is_public;
+use wraith_dht_proto::{MAX_SIGNED_VALUE, is_public};
 
 /// Which of a peer's records that is.
 pub(super) const SALT: u64 = 1;
