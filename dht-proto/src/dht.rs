@@ -1,7 +1,6 @@
 //! The node: messages in, messages out, time in, deadline out, news out.
 
 use alloc::boxed::Box;
-
 use core::net::SocketAddr;
 
 use wraith_proto::{Instant, PeerId};
@@ -341,10 +340,6 @@ impl Dht {
                 running.filter_map(|query| query.take(transaction, &from).map(|asked| (query, asked)));
             let (query, asked) = taken.next().ok_or(DropReason::Unasked)?;
             apply(query, asked, &self.key, token, reply);
-            let finished = query.phase == Phase::Done || query.phase == Phase::Storing;
-            if let Some(reach) = query.reach().filter(|_| finished) {
-                self.upkeep.observe(reach);
-            }
         }
         let seconds = self.seconds(now);
         if let Some(oldest) = self.table.answered(from, token, seconds) {

@@ -79,7 +79,7 @@ pub(crate) struct Query {
     pending: heapless::Vec<Pending, MAX_PENDING>,
     asked: u16,
     radius: u64,
-    /// See [`reach`](Self::reach).
+    /// See [`take_reach`](Self::take_reach).
     reach: Option<u64>,
     /// What is stored, or was found.
     pub(crate) record: RecordBytes,
@@ -308,7 +308,7 @@ impl Query {
     }
 
     /// The distance of the last of [`K`] nodes around the target, if so many answered; once, when the search is over.
-    pub(crate) const fn reach(&mut self) -> Option<u64> {
+    pub(crate) const fn take_reach(&mut self) -> Option<u64> {
         self.reach.take()
     }
 

@@ -69,12 +69,10 @@ impl Dht {
         let transaction = *transaction;
         let token = self.tokens.address(now, &to.address);
         let mut w = Writer::new(&mut buffer[..MAX_UNSEALED]);
-        let address = to.address.into();
-        if let What::Token = what {
-            Header::Token { transaction, token }.write(&mut w).ok()?;
-            return Some(Transmit { to: address, header: w.len(), len: w.len(), key: None });
-        }
-        Header::Answer { transaction }.write(&mut w).ok()?;
+        let is_bare = matches!(what, What::Token);
+        let header =
+            if is_bare { Header::Token { transaction, token } } else { Header::Answer { transaction } };
+        header.write(&mut w).ok()?;
         let header = w.len();
         match what {
             What::Token => Ok(()),
@@ -88,7 +86,8 @@ impl Dht {
             }
         }
         .ok()?;
-        Some(Transmit { to: address, header, len: w.len(), key: Some(to.key) })
+        let key = (!is_bare).then_some(to.key);
+        Some(Transmit { to: to.address.into(), header, len: w.len(), key })
     }
 
     fn store_for(&mut self, now: Instant, from: &Node, ask: &Ask<'_>) -> (StoreResult, u64) {

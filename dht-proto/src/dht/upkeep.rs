@@ -181,7 +181,7 @@ impl Dht {
     pub(super) fn go_on(&mut self, now: Instant) {
         let seconds = self.seconds(now);
         for query in &mut self.queries {
-            if let Some(reach) = query.reach() {
+            if let Some(reach) = query.take_reach() {
                 self.upkeep.observe(reach);
             }
             if let (Phase::Done, Goal::Put(kind), 1..) = (query.phase, query.goal, query.stored) {
