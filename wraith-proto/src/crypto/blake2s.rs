@@ -50,29 +50,21 @@ impl Hash for Blake2s {
     ) {
         let mut key = Zeroizing::new([0; LEN]);
         self.hmac(chaining_key, input_key_material, &mut *key);
-        let hmac = Hmac::new(&key);
-        // The output before, of which there is none at first, and the number of this one.
-        let mut message = Zeroizing::new([0; LEN + 1]);
-        let mut begin = LEN;
-        for (number, out) in (1..).zip([out1, out2, out3]).take(outputs) {
-            message[LEN] = number;
-            hmac.of(&message[begin..], out);
-            message[..LEN].copy_from_slice(&out[..LEN]);
-            begin = 0;
-        }
+        Hmac::new(&key).expand(&mut [out1, out2, out3][..outputs]);
     }
 }
 
 /// HMAC with one key: the two hashes, behind their padded keys. They wipe themselves on drop.
 ///
 /// The buffered hash cannot be had in that state: it keeps a whole block until it knows that another follows.
-struct Hmac {
+#[derive(Clone)]
+pub(super) struct Hmac {
     inner: Blake2sVarCore,
     outer: Blake2sVarCore,
 }
 
 impl Hmac {
-    fn new(key: &[u8; LEN]) -> Self {
+    pub(super) fn new(key: &[u8; LEN]) -> Self {
         let [inner, outer] = [0x36, 0x5c].map(|pad| {
             let mut block = Zeroizing::new([pad; BLOCK]);
             block.iter_mut().zip(key).for_each(|(pad, key)| *pad ^= key);
@@ -84,9 +76,22 @@ impl Hmac {
     }
 
     /// Of a message that is not empty, nor longer than a block.
-    fn of(&self, message: &[u8], out: &mut [u8]) {
-        let inner = finished(&self.inner, message);
-        out[..LEN].copy_from_slice(&*finished(&self.outer, &*inner));
+    pub(super) fn of(&self, message: &[u8]) -> Zeroizing<[u8; LEN]> {
+        finished(&self.outer, &*finished(&self.inner, message))
+    }
+
+    /// The second half of HKDF, with the key that the first half gave.
+    pub(super) fn expand(&self, outputs: &mut [&mut [u8]]) {
+        // The output before, of which there is none at first, and the number of this one.
+        let mut message = Zeroizing::new([0; LEN + 1]);
+        let mut begin = LEN;
+        for (number, output) in (1..).zip(outputs) {
+            message[LEN] = number;
+            let mac = self.of(&message[begin..]);
+            output[..LEN].copy_from_slice(&*mac);
+            message[..LEN].copy_from_slice(&*mac);
+            begin = 0;
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use zeroize::{Zeroize, Zeroizing};
 pub use identity::{BadPeerId, Identity, PeerId, PeerIdError};
 pub(crate) use keys::{Direction, Root};
 pub(crate) use noise::{Noise, Role, StaticKey, finish_mac, verify_finish_mac};
-pub(crate) use noise_x::{Finished, NoiseX, PAYLOAD_AT};
+pub(crate) use noise_x::{Beginning, Finished, NoiseX, PAYLOAD_AT, Written};
 pub(crate) use rng::Rng;
 
 /// Bytes of the authentication tag of every suite.

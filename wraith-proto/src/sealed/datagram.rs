@@ -2,7 +2,7 @@
 
 use super::envelope::{ENVELOPE_LEN, Envelope, Letter, Opened};
 use super::{Mailbox, OpenError, SIGNATURE_LEN, SealError};
-use crate::crypto::{PAYLOAD_AT, TAG_LEN};
+use crate::crypto::{NoiseX, PAYLOAD_AT, TAG_LEN};
 
 /// The first byte: form 011, bit 4 zero, type 1. Neither handshake nor packet begins so.
 const FIRST: u8 = 0b0110_0001;
@@ -69,7 +69,7 @@ impl Mailbox {
         let Some((&mut FIRST, message)) = datagram.split_first_mut() else {
             return Err(OpenError::NotSealed);
         };
-        let (envelope, _) = self.read_envelope(&[FIRST], message)?;
+        let (envelope, _) = self.read_envelope(&[FIRST], message, NoiseX::read_payload)?;
         let end = message.len() - TAG_LEN;
         let body = &mut message[PAYLOAD_AT + ENVELOPE_LEN..end];
         if !envelope.signed {

@@ -22,7 +22,7 @@ use core::fmt;
 use zeroize::Zeroizing;
 
 use crate::crypto::{
-    CryptoProvider, Finished, Identity, NoiseX, PAYLOAD_AT, PeerId, TAG_LEN, X25519Key, agree,
+    Beginning, CryptoProvider, Identity, NoiseX, PAYLOAD_AT, PeerId, TAG_LEN, Written, X25519Key, agree,
 };
 use envelope::{ENVELOPE_LEN, Envelope};
 use peers::{Known, Peers};
@@ -60,6 +60,7 @@ pub struct Mailbox {
     identity: Identity,
     crypto: &'static dyn CryptoProvider,
     key: Box<dyn X25519Key>,
+    beginning: Beginning,
     peers: Peers,
 }
 
@@ -69,7 +70,7 @@ impl Mailbox {
     pub fn new(identity: Identity, crypto: &'static dyn CryptoProvider, peers: u32) -> Self {
         let key = crypto.x25519_key(&identity.static_secret());
         let peers = Peers::new(peers, &identity);
-        Self { identity, crypto, key, peers }
+        Self { identity, crypto, key, beginning: Beginning::new(), peers }
     }
 
     /// Bytes that the memory of `peers` peers takes.
@@ -100,52 +101,58 @@ impl Mailbox {
         randomness: &[u8; 32],
         hedge: &blake3::Hash,
         message: &mut [u8],
-    ) -> Result<Finished, SealError> {
+    ) -> Result<Written, SealError> {
         let known = match self.peers.of_peer(to) {
             Some(known) => known,
             None => self.meet(self.crypto.static_public(to)).ok_or(SealError::Recipient)?,
         };
-        let noise = NoiseX::new(self.crypto, &prologue(clear, to), &known.public);
+        let noise = NoiseX::new(self.crypto, &self.beginning, &prologue(clear, to), &known.public);
         let ephemeral = self.ephemeral(to, randomness, hedge);
-        let finished = noise
+        let written = noise
             .write(&ephemeral, &known.public, &self.key.public(), &known.shared, message)
             .ok_or(SealError::Recipient)?;
         self.peers.remember(to, known);
-        Ok(finished)
+        Ok(written)
     }
 
-    /// Opens the payload of `message` where it lies behind [`PAYLOAD_AT`], which has at least `N` bytes and begins with the
-    /// sender's `PeerId`. Nothing changes unless all of it is genuine.
-    fn read<const N: usize>(
+    /// Opens the payload of `message` where it lies behind [`PAYLOAD_AT`], by one of the two ways of [`NoiseX`]; it has at
+    /// least `N` bytes and begins with the sender's `PeerId`. Nothing changes unless all of it is genuine.
+    fn read<const N: usize, F>(
         &mut self,
         clear: &[u8],
         message: &mut [u8],
-    ) -> Result<(PeerId, [u8; N], Finished), OpenError> {
-        let (head, payload) = message.split_first_chunk_mut::<PAYLOAD_AT>().ok_or(OpenError::Malformed)?;
-        let mut noise = NoiseX::new(self.crypto, &prologue(clear, &self.peer_id()), &self.key.public());
+        payload: impl FnOnce(NoiseX, &[u8; 32], &mut [u8]) -> Option<(usize, F)>,
+    ) -> Result<(PeerId, [u8; N], F), OpenError> {
+        let (head, sealed) = message.split_first_chunk_mut::<PAYLOAD_AT>().ok_or(OpenError::Malformed)?;
+        let prologue = prologue(clear, &self.peer_id());
+        let mut noise = NoiseX::new(self.crypto, &self.beginning, &prologue, &self.key.public());
         let public = noise.read_static(&*self.key, head).ok_or(OpenError::NotForUs)?;
         let met = self.peers.of_static(&public);
         let (known, name) = match met {
             Some((known, name)) => (known, Some(name)),
             None => (self.meet(public).ok_or(OpenError::NotForUs)?, None),
         };
-        let (len, finished) = noise.read_payload(&known.shared, payload).ok_or(OpenError::NotForUs)?;
-        let fields: &[u8; N] =
-            payload.get(..len).and_then(<[u8]>::first_chunk).ok_or(OpenError::Malformed)?;
+        let (len, end) = payload(noise, &known.shared, sealed).ok_or(OpenError::NotForUs)?;
+        let fields: &[u8; N] = sealed.get(..len).and_then(<[u8]>::first_chunk).ok_or(OpenError::Malformed)?;
         let claimed = fields.first_chunk().ok_or(OpenError::Malformed)?;
         let from = match name {
             Some(name) if name.as_bytes() == claimed => name,
             _ => PeerId::checked_by(self.crypto, claimed, &known.public).ok_or(OpenError::Sender)?,
         };
         self.peers.remember(&from, known);
-        Ok((from, *fields, finished))
+        Ok((from, *fields, end))
     }
 
     /// As [`read`](Self::read), of what has the fields of `PROTO §12.3`.
-    fn read_envelope(&mut self, clear: &[u8], message: &mut [u8]) -> Result<(Envelope, Finished), OpenError> {
-        let (from, fields, finished) = self.read::<ENVELOPE_LEN>(clear, message)?;
+    fn read_envelope<F>(
+        &mut self,
+        clear: &[u8],
+        message: &mut [u8],
+        payload: impl FnOnce(NoiseX, &[u8; 32], &mut [u8]) -> Option<(usize, F)>,
+    ) -> Result<(Envelope, F), OpenError> {
+        let (from, fields, end) = self.read::<ENVELOPE_LEN, _>(clear, message, payload)?;
         let envelope = Envelope::read(from, &fields).ok_or(OpenError::Malformed)?;
-        Ok((envelope, finished))
+        Ok((envelope, end))
     }
 
     /// X25519 with the static key of a peer that is not remembered.

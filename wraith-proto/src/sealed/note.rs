@@ -2,7 +2,7 @@
 //! has or does not need.
 
 use super::{Mailbox, OpenError, SealError};
-use crate::crypto::{PAYLOAD_AT, PeerId, TAG_LEN};
+use crate::crypto::{NoiseX, PAYLOAD_AT, PeerId, TAG_LEN};
 
 /// Where the body begins in a note: behind the head of the Noise message and the sender's `PeerId`.
 pub const NOTE_BODY_AT: usize = PAYLOAD_AT + 32;
@@ -58,7 +58,7 @@ impl Mailbox {
         if prefix.len() > MAX_NOTE_PREFIX {
             return Err(OpenError::Malformed);
         }
-        let (from, _, _) = self.read::<32>(prefix, note)?;
+        let (from, _, _) = self.read::<32, _>(prefix, note, NoiseX::read_payload)?;
         let end = note.len() - TAG_LEN;
         Ok((from, &mut note[NOTE_BODY_AT..end]))
     }

@@ -9,7 +9,7 @@ use blake3::Hasher;
 use super::envelope::Opened;
 use super::sealing::{LAST, nonce, segment_key};
 use super::{HEAD_LEN, MAGIC, Mailbox, OpenError, SEGMENT_HEADER_LEN, SEGMENT_LEN, SIGNATURE_LEN};
-use crate::crypto::{PacketKey, PeerId, TAG_LEN};
+use crate::crypto::{NoiseX, PacketKey, PeerId, TAG_LEN};
 
 /// The rest of a message that is being opened: its segments.
 pub struct OpenStream {
@@ -38,7 +38,7 @@ impl Mailbox {
         }
         let mut copy = [0; HEAD_LEN - MAGIC.len()];
         copy.copy_from_slice(message);
-        let (claims, finished) = self.read_envelope(&MAGIC, &mut copy)?;
+        let (claims, finished) = self.read_envelope(&MAGIC, &mut copy, NoiseX::read_payload_and_finish)?;
         let body = claims.signed.then(|| Box::new(Hasher::new()));
         let key = segment_key(self, finished);
         Ok(OpenStream { key, segments: 0, claims, to: self.peer_id(), body, is_ended: false })

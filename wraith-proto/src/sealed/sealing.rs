@@ -65,7 +65,8 @@ impl Mailbox {
         clear.copy_from_slice(&MAGIC);
         message[PAYLOAD_AT..PAYLOAD_AT + ENVELOPE_LEN].copy_from_slice(&envelope.to_bytes());
         let hedge = envelope.hedge(&MAGIC, first);
-        let finished = self.write(&MAGIC, &letter.to, randomness, &hedge, message)?;
+        let written = self.write(&MAGIC, &letter.to, randomness, &hedge, message)?;
+        let finished = written.finish(&message[PAYLOAD_AT..]);
         let signing = letter.sign.then(|| {
             let identity = self.identity.clone();
             Box::new(Signing { identity, envelope, to: letter.to, body: Hasher::new() })

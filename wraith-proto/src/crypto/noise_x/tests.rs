@@ -23,10 +23,11 @@ fn shared(secret: u8, peer: u8) -> [u8; 32] {
 fn message(payload: &[u8]) -> (Vec<u8>, Zeroizing<[u8; 32]>) {
     let mut message = vec![0; PAYLOAD_AT + payload.len() + TAG_LEN];
     message[PAYLOAD_AT..PAYLOAD_AT + payload.len()].copy_from_slice(payload);
-    let finished = NoiseX::new(&RustCrypto, PROLOGUE, &public(2))
+    let written = NoiseX::new(&RustCrypto, &Beginning::new(), PROLOGUE, &public(2))
         .write(&EPHEMERAL, &public(2), &public(1), &shared(1, 2), &mut message)
         .unwrap();
-    (message, finished.derive("test"))
+    let key = written.finish(&message[PAYLOAD_AT..]).derive("test");
+    (message, key)
 }
 
 /// Sender, payload and derived key.
@@ -36,9 +37,9 @@ type Read = ([u8; 32], Vec<u8>, Zeroizing<[u8; 32]>);
 fn read(message: &[u8]) -> Option<Read> {
     let mut message = message.to_vec();
     let (head, payload) = message.split_first_chunk_mut()?;
-    let mut state = NoiseX::new(&RustCrypto, PROLOGUE, &public(2));
+    let mut state = NoiseX::new(&RustCrypto, &Beginning::new(), PROLOGUE, &public(2));
     let sender = state.read_static(&*RustCrypto.x25519_key(&[2; 32]), head)?;
-    let (len, finished) = state.read_payload(&RustCrypto.x25519(&[2; 32], &sender), payload)?;
+    let (len, finished) = state.read_payload_and_finish(&RustCrypto.x25519(&[2; 32], &sender), payload)?;
     Some((sender, payload[..len].to_vec(), finished.derive("test")))
 }
 
@@ -111,14 +112,14 @@ fn an_ephemeral_key_of_small_order_is_refused() {
     one[0] = 1;
     for point in [[0; 32], one, eight] {
         assert_eq!(RustCrypto.x25519(&[2; 32], &point), [0; 32]);
-        let mut state = NoiseX::new(&RustCrypto, PROLOGUE, &public(2));
+        let mut state = NoiseX::new(&RustCrypto, &Beginning::new(), PROLOGUE, &public(2));
         let mut message = [0; PAYLOAD_AT];
         message[..32].copy_from_slice(&point);
         message[32..64].copy_from_slice(&public(1));
         state.mix_hash(&point);
         state.mix_key(&[0; 32]);
         state.encrypt(&mut message[32..]);
-        let mut reader = NoiseX::new(&RustCrypto, PROLOGUE, &public(2));
+        let mut reader = NoiseX::new(&RustCrypto, &Beginning::new(), PROLOGUE, &public(2));
         assert!(reader.read_static(&*RustCrypto.x25519_key(&[2; 32]), &message).is_none());
     }
 }
@@ -126,7 +127,7 @@ fn an_ephemeral_key_of_small_order_is_refused() {
 /// `PROTO §3.3 and §12.2`
 #[test]
 fn nothing_is_written_to_a_key_of_small_order() {
-    let state = NoiseX::new(&RustCrypto, PROLOGUE, &[0; 32]);
+    let state = NoiseX::new(&RustCrypto, &Beginning::new(), PROLOGUE, &[0; 32]);
     let written = state.write(&EPHEMERAL, &[0; 32], &public(1), &[0; 32], &mut [0; 128]);
     assert!(written.is_none());
 }

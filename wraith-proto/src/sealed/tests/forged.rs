@@ -4,7 +4,7 @@ use curve25519_dalek::constants::EIGHT_TORSION;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 
 use super::*;
-use crate::crypto::NoiseX;
+use crate::crypto::{Beginning, NoiseX};
 
 /// A datagram to 2 with this payload, of whoever has `own` in common with 2.
 fn forged(clear: &[u8], own: &[u8; 32], payload: &[u8]) -> Vec<u8> {
@@ -14,7 +14,7 @@ fn forged(clear: &[u8], own: &[u8; 32], payload: &[u8]) -> Vec<u8> {
     let two = Identity::from_seed([2; 32]);
     let shared = RustCrypto.x25519(&two.static_secret(), own);
     let to = two.peer_id();
-    NoiseX::new(&RustCrypto, &prologue(clear, &to), &to.static_public())
+    NoiseX::new(&RustCrypto, &Beginning::new(), &prologue(clear, &to), &to.static_public())
         .write(&[5; 32], &to.static_public(), own, &shared, &mut message)
         .unwrap();
     [clear, &message].concat()
