@@ -69,7 +69,7 @@ impl Mailbox {
         let Some((&mut FIRST, message)) = datagram.split_first_mut() else {
             return Err(OpenError::NotSealed);
         };
-        let (envelope, _) = self.read_envelope(&[FIRST], message, NoiseX::read_payload)?;
+        let (envelope, ()) = self.read_envelope(&[FIRST], message, NoiseX::read_payload)?;
         let end = message.len() - TAG_LEN;
         let body = &mut message[PAYLOAD_AT + ENVELOPE_LEN..end];
         if !envelope.signed {

@@ -58,7 +58,7 @@ impl Mailbox {
         if prefix.len() > MAX_NOTE_PREFIX {
             return Err(OpenError::Malformed);
         }
-        let (from, _, _) = self.read::<32, _>(prefix, note, NoiseX::read_payload)?;
+        let (from, _, ()) = self.read::<32, _>(prefix, note, NoiseX::read_payload)?;
         let end = note.len() - TAG_LEN;
         Ok((from, &mut note[NOTE_BODY_AT..end]))
     }
