@@ -91,6 +91,8 @@ errors! {
         SeqTooHigh = "the sequence number is too high for the BitTorrent DHT",
         /// Most nodes have a record with a higher sequence number.
         Outdated = "the BitTorrent DHT has a record with a higher sequence number",
+        /// Most nodes have another record than the one that was to be replaced.
+        Conflict = "the BitTorrent DHT has another record than the one to be replaced",
         /// No node was found to store it on.
         NoNodes = "no node of the BitTorrent DHT answers",
         /// Nodes were found, and none of them has confirmed.

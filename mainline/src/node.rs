@@ -113,12 +113,44 @@ impl Mainline {
         value: &[u8],
         limit: Limit<'_>,
     ) -> Result<Stored, PutError> {
+        self.put(identity, salt, None, seq, value, limit)
+    }
+
+    /// The same in the place of the record with sequence number `expected` alone: nodes that have another one refuse it. Nodes
+    /// that have none take it, as BEP 44 has it, so it says nothing where the record is not known.
+    ///
+    /// # Errors
+    /// [`PutError`]
+    pub fn replace_record(
+        &self,
+        identity: &Identity,
+        salt: u64,
+        expected: u64,
+        seq: u64,
+        value: &[u8],
+        limit: Limit<'_>,
+    ) -> Result<Stored, PutError> {
+        self.put(identity, salt, Some(expected), seq, value, limit)
+    }
+
+    fn put(
+        &self,
+        identity: &Identity,
+        salt: u64,
+        expected: Option<u64>,
+        seq: u64,
+        value: &[u8],
+        limit: Limit<'_>,
+    ) -> Result<Stored, PutError> {
+        // There is no record with a higher one.
+        let expected = expected.map(i64::try_from).transpose().map_err(|_| PutError::Conflict)?;
         let (item_seq, item) = encode(identity, salt, seq, value)?;
         let item = MutableItem::new(signing_key(identity), &item, item_seq, Some(&item_salt(salt)));
         let key = *item.key();
-        match limit.wait(self.dht.put_mutable(item, None))? {
+        match limit.wait(self.dht.put_mutable(item, expected))? {
             Ok(outcome) => Ok(Stored { key, nodes: outcome.stored_at }),
             Err(PutMutableError::Concurrency(ConcurrencyError::NotMostRecent)) => Err(PutError::Outdated),
+            Err(PutMutableError::Concurrency(ConcurrencyError::CasFailed)) => Err(PutError::Conflict),
             Err(PutMutableError::Query(PutQueryError::NoClosestNodes)) => Err(PutError::NoNodes),
             Err(_) => Err(PutError::NotStored),
         }

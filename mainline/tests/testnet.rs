@@ -166,3 +166,18 @@ fn who_stops_waits_no_longer() {
     assert_eq!(node.publish_content(&[1; 32], 1, stopped), Err(PublishError::Stopped));
     assert!(begun.elapsed() < PATIENCE / 2);
 }
+
+#[test]
+fn a_record_that_another_has_replaced_meanwhile_is_not_replaced() {
+    let testnet = testnet();
+    let (owner, other) = (node(&testnet), node(&testnet));
+    let identity = Identity::from_seed([8; 32]);
+    let stored = owner.put_record(&identity, 1, 5, b"first", limit(PATIENCE)).unwrap();
+    owner.replace_record(&identity, 1, 5, 7, b"second", limit(PATIENCE)).unwrap();
+    let late = other.replace_record(&identity, 1, 5, 8, b"third", limit(PATIENCE));
+    assert_eq!(late, Err(PutError::Conflict));
+    let record = node(&testnet).get_record(&stored.key, 1, limit(PATIENCE)).unwrap();
+    assert_eq!((record.seq, &*record.value), (7, &b"second"[..]));
+    let never = other.replace_record(&identity, 1, 1 << 63, 9, b"", limit(PATIENCE));
+    assert_eq!(never, Err(PutError::Conflict), "no record has that number");
+}
