@@ -4,6 +4,7 @@
 
 mod address;
 mod args;
+mod backoff;
 mod bench;
 mod cipher;
 mod cpu;

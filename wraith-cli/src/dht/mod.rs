@@ -23,7 +23,7 @@ use crate::identity;
 use crate::output::Output;
 use crate::stop::Stop;
 
-pub(crate) use announce::Announcer;
+pub(crate) use announce::{Addresses, Announcer};
 pub(crate) use client::{Lookup, ask};
 pub(crate) use node::Keeper;
 pub(crate) use part::{DhtPart, Role, WithDht};

@@ -13,7 +13,7 @@ use super::part::{DhtPart, NoSessions, Role, WithDht};
 use super::questions::{Announce, FindPeer, FindProviders, Get, Put, Signer};
 use super::report::Told;
 use super::{some_seeds, unix_millis};
-use crate::address::{Target, any};
+use crate::address::{Target, any, reachable};
 use crate::args::Common;
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
@@ -68,8 +68,10 @@ pub(super) fn announce(common: &Common, args: &DhtAnnounce, stop: &Stop) -> Resu
     let lookup = Lookup { output, identity, seeds, timeout: args.ask.timeout, keep: args.keep };
     if args.keep {
         let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
-        let job = AnnounceJob { lookup, key: args.hash, stop };
-        return with_driver(output, common.driver, &common.device.host(), bind, job);
+        let host = common.device.host();
+        let interface = host.interface().map(str::to_owned);
+        let job = AnnounceJob { lookup, key: args.hash, interface, stop };
+        return with_driver(output, common.driver, &host, bind, job);
     }
     run(common, lookup, Announce { key: args.hash, nodes: 0 }, stop)
 }
@@ -145,12 +147,16 @@ struct AnnounceJob<'a> {
 impl Job for AnnounceJob<'_> {
     type Output = ();
 
+    /// The device that it is on, if it is one alone.
+    interface: Option<String>,
     fn run<D: Park>(self, driver: D, _: Picked) -> Result<()> {
         let Lookup { output, identity, seeds, .. } = self.lookup;
         let now = driver.now();
         let endpoint = closed_endpoint(identity.clone(), now)?;
         let part = DhtPart::new(identity, Role::Node, seeds, now)?;
-        let announcer = Announcer::new(output, self.key, format!("{:?}", self.key));
+        let (local, interface) = (driver.local_addr(), self.interface);
+        let addresses = Box::new(move || reachable(local, interface.as_deref()));
+        let announcer = Announcer::new(output, self.key, format!("{:?}", self.key), addresses);
         let app = WithDht { app: NoSessions::default(), dht: Some((part, announcer)) };
         drive(&mut Runner::new(driver, endpoint, app), self.stop)?;
         // Nothing else ends it.

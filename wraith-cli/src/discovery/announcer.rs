@@ -6,20 +6,34 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::backoff::Backoff;
 use crate::failure::Result;
 
 /// Announces once, unless what it is given says that nobody wants it any more; waits by parking its thread.
 pub(super) type Publish = Box<dyn FnMut(&dyn Fn() -> bool) -> Result<()> + Send>;
 
-/// Between two announcements: after one that succeeded, and after one that did not.
-#[derive(Clone, Copy, Debug)]
+/// After an announcement that succeeded: nodes of the BEP 5 network forget after half an hour or so.
+pub(crate) const AGAIN: Duration = Duration::from_mins(15);
+
+/// After one that did not: at first, and at most.
+pub(crate) const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
+
+/// How often to look whether this machine has moved, and so between two announcements on account of that.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// Between two announcements.
+#[derive(Clone, Debug)]
 pub(super) struct Pauses {
     pub(super) again: Duration,
-    pub(super) retry: Duration,
+    pub(super) retry: Backoff,
+    pub(super) look: Duration,
 }
 
-/// Nodes of the BEP 5 network forget after half an hour or so.
-pub(super) const PAUSES: Pauses = Pauses { again: Duration::from_mins(15), retry: Duration::from_mins(1) };
+impl Default for Pauses {
+    fn default() -> Self {
+        Self { again: AGAIN, retry: Backoff::new(RETRY.0, RETRY.1), look: LOOK }
+    }
+}
 
 /// Announces as long as it lives.
 #[derive(Debug)]
@@ -30,7 +44,13 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
-    pub(super) fn start(mut publish: Publish, pauses: Pauses, wake: impl Fn() + Send + 'static) -> Self {
+    /// `has_moved` says whether it is somewhere else than when it was asked before.
+    pub(super) fn start(
+        mut publish: Publish,
+        mut has_moved: impl FnMut() -> bool + Send + 'static,
+        mut pauses: Pauses,
+        wake: impl Fn() + Send + 'static,
+    ) -> Self {
         let (report, news) = mpsc::channel();
         let ended = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&ended);
@@ -38,15 +58,15 @@ impl Announcer {
             let is_ended = || flag.load(Ordering::SeqCst);
             while !is_ended() {
                 let outcome = publish(&is_ended);
-                let pause = if outcome.is_ok() { pauses.again } else { pauses.retry };
+                let pause = if outcome.is_ok() { pauses.again } else { pauses.retry.pause() };
+                if outcome.is_ok() {
+                    pauses.retry.reset();
+                }
                 if report.send(outcome).is_err() {
                     return;
                 }
                 wake();
-                let until = Instant::now() + pause;
-                while !is_ended() && Instant::now() < until {
-                    thread::park_timeout(until.saturating_duration_since(Instant::now()));
-                }
+                wait(pause, pauses.look, &is_ended, &mut has_moved);
             }
         });
         Self { news, ended, thread: thread.thread().clone() }
@@ -62,6 +82,21 @@ impl Drop for Announcer {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
         self.thread.unpark();
+    }
+}
+
+/// Waits for `pause`, or until this machine has moved, at which it looks every now and then.
+fn wait(pause: Duration, look: Duration, is_ended: &dyn Fn() -> bool, has_moved: &mut dyn FnMut() -> bool) {
+    let until = Instant::now() + pause;
+    let mut look_at = Instant::now() + look;
+    while !is_ended() && Instant::now() < until {
+        if Instant::now() >= look_at {
+            if has_moved() {
+                return;
+            }
+            look_at = Instant::now() + look;
+        }
+        thread::park_timeout(until.min(look_at).saturating_duration_since(Instant::now()));
     }
 }
 
@@ -83,8 +118,9 @@ mod tests {
         });
         let (wake, woken) = mpsc::channel();
         let millisecond = Duration::from_millis(1);
-        let pauses = Pauses { again: millisecond, retry: millisecond };
-        let announcer = Announcer::start(publish, pauses, move || wake.send(()).unwrap_or_default());
+        let pauses = Pauses { again: millisecond, retry: Backoff::new(millisecond, millisecond), look: LOOK };
+        let announcer =
+            Announcer::start(publish, || false, pauses, move || wake.send(()).unwrap_or_default());
         let mut news = Vec::new();
         while news.len() < 3 {
             woken.recv_timeout(PATIENCE).unwrap();
@@ -108,9 +144,29 @@ mod tests {
             tell.send(true).unwrap();
             Ok(())
         });
-        let announcer = Announcer::start(publish, PAUSES, || {});
+        let announcer = Announcer::start(publish, || false, Pauses::default(), || {});
         assert_eq!(told.recv_timeout(PATIENCE), Ok(false));
         drop(announcer);
         assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
+    }
+    #[test]
+    fn a_machine_that_has_moved_announces_at_once() {
+        let publish: Publish = Box::new(|_| Ok(()));
+        let (look, looks) = mpsc::channel();
+        let mut looked = 0;
+        let has_moved = move || {
+            looked += 1;
+            look.send(()).unwrap_or_default();
+            looked == 3
+        };
+        let (wake, woken) = mpsc::channel();
+        let pauses = Pauses { look: Duration::from_millis(1), ..Pauses::default() };
+        let announcer =
+            Announcer::start(publish, has_moved, pauses, move || wake.send(()).unwrap_or_default());
+        for _ in 0..2 {
+            woken.recv_timeout(PATIENCE).unwrap();
+            assert_eq!(announcer.news(), Some(Ok(())));
+        }
+        assert!(looks.try_iter().count() >= 3, "it was announced again before it had moved");
     }
 }

@@ -91,7 +91,8 @@ impl Options {
     }
 
     /// Announces, again and again as long as the value lives, that the content and the peer are at the socket `local`.
-    /// `wake` is called when there is news of it.
+    /// `addresses` says where this machine is now; whenever that has changed, it is announced anew. `wake` is called when
+    /// there is news of it.
     pub(crate) fn announce(
         &self,
         local: SocketAddr,
@@ -99,12 +100,20 @@ impl Options {
         wake: impl Fn() + Send + 'static,
     ) -> Result<Option<Announcer>> {
         let publish: Publish = match self.network {
+        mut addresses: impl FnMut() -> Vec<SocketAddr> + Send + 'static,
             Network::None => return Ok(None),
             Network::Mainline => {
                 mainline::publisher(ipv4(Some(local))?, local.port(), &self.mainline_bootstrap, subject)
             }
         };
-        Ok(Some(Announcer::start(publish, announcer::PAUSES, wake)))
+        let mut known = addresses();
+        let has_moved = move || {
+            let now = addresses();
+            let moved = now != known;
+            known = now;
+            moved
+        };
+        Ok(Some(Announcer::start(publish, has_moved, announcer::Pauses::default(), wake)))
     }
 }
 

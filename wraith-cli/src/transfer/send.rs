@@ -19,7 +19,7 @@ use super::{endpoint, hex, limits, path, size, transport};
 use crate::address::{Target, any, reachable};
 use crate::args::{self, Common};
 use crate::cipher::Offer;
-use crate::dht::{self, Announcer, DhtPart, Role, WithDht};
+use crate::dht::{self, Addresses, Announcer, DhtPart, Role, WithDht};
 use crate::discovery::{self, Subject};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
@@ -147,11 +147,14 @@ impl Job for SendJob<'_> {
         let now = driver.now();
         // Who names another network wants that one.
         let says_so = announced && !discovery.is_on();
-        let dht = announcer(output, &identity, says_so, seeds, &ticket.hash, now)?;
+        let device = interface.map(str::to_owned);
+        let whereabouts = move || reachable(local, device.as_deref());
+        let told = Box::new(whereabouts.clone());
+        let dht = announcer(output, &identity, says_so, seeds, (&ticket.hash, told), now)?;
         let endpoint = endpoint(identity, policy, limits(SESSIONS), transport, now)?;
         let subject = Subject { hash: ticket.hash, peer: Some(ticket.peer) };
         let unparker = driver.unparker();
-        let announcer = discovery.announce(local, subject, move || {
+        let announcer = discovery.announce(local, whereabouts, subject, move || {
             // A loop that cannot be woken tells it later.
             let _ = unparker.unpark();
         })?;
@@ -189,7 +192,7 @@ fn announcer(
     identity: &Identity,
     says_so: bool,
     seeds: Vec<Target>,
-    hash: &Hash,
+    (hash, addresses): (&Hash, Addresses),
     now: Instant,
 ) -> Result<Option<(DhtPart, Announcer)>> {
     if seeds.is_empty() {
@@ -202,7 +205,7 @@ fn announcer(
     }
     // The key that it is announced with is the one that answers.
     let part = DhtPart::new(identity.clone(), Role::Node, seeds, now)?;
-    Ok(Some((part, Announcer::new(output, Id::from_bytes(*hash), hex(hash)))))
+    Ok(Some((part, Announcer::new(output, Id::from_bytes(*hash), hex(hash), addresses))))
 }
 
 /// Prints the ticket: alone on stdout, so that it can be piped.

@@ -55,6 +55,8 @@ pub(super) struct Sender {
     /// How the command ends, and until when its last words may take to be acknowledged.
     outcome: Option<(Result<()>, Instant)>,
     stopping: bool,
+    /// That the last announcement failed.
+    said_unannounced: bool,
 }
 
 impl Sender {
@@ -70,6 +72,7 @@ impl Sender {
             hungry: false,
             outcome: None,
             stopping: false,
+            said_unannounced: false,
         }
     }
 
@@ -232,10 +235,15 @@ impl Sender {
         while let Some(news) = self.serving.announcer.as_ref().and_then(Announcer::news) {
             match news {
                 Ok(()) => {
+                    self.said_unannounced = false;
                     self.output.event(&Announced { hash: &self.serving.hash });
                     self.note("announced: others find it by its hash");
                 }
-                Err(failure) => self.note(&format!("not announced: {failure}; trying again in a minute")),
+                // Once, and not at each try.
+                Err(failure) if !std::mem::replace(&mut self.said_unannounced, true) => {
+                    self.note(&format!("not announced: {failure}; trying again"));
+                }
+                Err(_) => {}
             }
         }
     }
