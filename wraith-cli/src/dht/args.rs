@@ -12,6 +12,7 @@ use super::sim;
 use super::verbs::parse_key;
 use crate::address::Target;
 use crate::args::parse_peer;
+use crate::discovery;
 use crate::duration;
 
 #[derive(Args, Debug)]
@@ -56,6 +57,8 @@ pub(crate) struct Join {
 pub(crate) struct Ask {
     #[command(flatten)]
     pub(crate) join: Join,
+    #[command(flatten)]
+    pub(crate) discovery: discovery::Options,
     /// When to give up
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration::parse)]
     pub(crate) timeout: Duration,
@@ -100,11 +103,11 @@ pub(crate) struct DhtGet {
     #[arg(value_name = "KEY", value_parser = parse_key, required_unless_present = "peer")]
     pub(crate) key: Option<Id>,
     /// The record that this peer signed
-    #[arg(long, value_name = "PEER", value_parser = parse_peer, conflicts_with = "key")]
+    #[arg(long, value_name = "PEER", value_parser = parse_peer)]
     pub(crate) peer: Option<PeerId>,
-    /// Which of the peer's records
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "peer")]
-    pub(crate) salt: u64,
+    /// Which of the peer's records [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) salt: Option<u64>,
     #[command(flatten)]
     pub(crate) ask: Ask,
 }

@@ -51,8 +51,14 @@ pub(super) fn put(common: &Common, args: DhtPut, stop: &Stop) -> Result<()> {
 /// `dht get`: the value of a record, to stdout.
 pub(super) fn get(common: &Common, output: Output, args: &DhtGet, stop: &Stop) -> Result<()> {
     let (key, kinds): (_, &[Kind]) = match (&args.key, &args.peer) {
-        (Some(key), _) => (*key, &[Kind::Value, Kind::Signed]),
-        (None, Some(peer)) => (signed_key(peer, args.salt), &[Kind::Signed]),
+        (Some(_), Some(_)) => {
+            return Err(Failure::Usage("a KEY belongs to one peer: leave --peer out".to_owned()));
+        }
+        (Some(_), None) if args.salt.is_some() => {
+            return Err(Failure::Usage("--salt names a record of a peer: add --peer".to_owned()));
+        }
+        (Some(key), None) => (*key, &[Kind::Value, Kind::Signed]),
+        (None, Some(peer)) => (signed_key(peer, args.salt.unwrap_or(0)), &[Kind::Signed]),
         (None, None) => return Err(Failure::Usage("name a KEY, or a peer with --peer".to_owned())),
     };
     let seeds = some_seeds(&args.ask.join)?;
@@ -141,14 +147,14 @@ impl<Q: Question> Job for AskJob<'_, Q> {
 struct AnnounceJob<'a> {
     lookup: Lookup,
     key: Id,
+    /// The device that it is on, if it is one alone.
+    interface: Option<String>,
     stop: &'a Stop,
 }
 
 impl Job for AnnounceJob<'_> {
     type Output = ();
 
-    /// The device that it is on, if it is one alone.
-    interface: Option<String>,
     fn run<D: Park>(self, driver: D, _: Picked) -> Result<()> {
         let Lookup { output, identity, seeds, .. } = self.lookup;
         let now = driver.now();
@@ -165,7 +171,7 @@ impl Job for AnnounceJob<'_> {
 }
 
 /// A value from stdin; one byte more than `max` shows that it is too long.
-fn read_value(max: usize) -> Result<Vec<u8>> {
+pub(super) fn read_value(max: usize) -> Result<Vec<u8>> {
     let mut value = Vec::new();
     io::stdin().lock().take(max as u64 + 1).read_to_end(&mut value).map_err(|error| {
         failed(format!("cannot read the value from stdin: {error}; give it as an argument"))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wraith_mainline::{FindError, Limit, Mainline, PublishError, StartError};
 
-use super::{Publish, Subject};
+use super::{Options, Publish, Subject, ipv4};
 use crate::address::Candidate;
 use crate::failure::{Failure, Result, failed};
 use crate::output::Output;
@@ -64,6 +64,13 @@ pub(super) fn publisher(bind: Ipv4Addr, port: u16, bootstrap: &[String], subject
     })
 }
 
+impl Options {
+    /// A node of the network, on the address that was asked for.
+    pub(crate) fn open(&self, bind: Option<SocketAddr>) -> Result<Mainline> {
+        start(ipv4(bind)?, &self.mainline_bootstrap)
+    }
+}
+
 fn start(bind: Ipv4Addr, bootstrap: &[String]) -> Result<Mainline> {
     Mainline::start(bind, bootstrap).map_err(|error| {
         failed(match error {
@@ -78,14 +85,14 @@ fn start(bind: Ipv4Addr, bootstrap: &[String]) -> Result<Mainline> {
     })
 }
 
-fn not_found(error: FindError) -> Failure {
+pub(crate) fn not_found(error: FindError) -> Failure {
     if error == FindError::Stopped { Failure::Interrupted } else { unanswered(error) }
 }
 
-fn not_published(error: PublishError) -> Failure {
+pub(crate) fn not_published(error: PublishError) -> Failure {
     if error == PublishError::Stopped { Failure::Interrupted } else { unanswered(error) }
 }
 
-fn unanswered(error: impl fmt::Display) -> Failure {
+pub(crate) fn unanswered(error: impl fmt::Display) -> Failure {
     failed(format!("{error}: {REMEDY}"))
 }

@@ -19,6 +19,10 @@ use crate::stop::Stop;
 
 pub(crate) use announcer::Announcer;
 use announcer::Publish;
+#[cfg(feature = "mainline")]
+pub(crate) use announcer::{AGAIN, RETRY};
+#[cfg(feature = "mainline")]
+pub(crate) use mainline::{not_found, not_published, unanswered};
 
 /// Said of a build without the network that is asked for.
 const NOT_BUILT: &str = "this build cannot reach the BitTorrent DHT: build it with the feature mainline";
@@ -96,11 +100,11 @@ impl Options {
     pub(crate) fn announce(
         &self,
         local: SocketAddr,
+        mut addresses: impl FnMut() -> Vec<SocketAddr> + Send + 'static,
         subject: Subject,
         wake: impl Fn() + Send + 'static,
     ) -> Result<Option<Announcer>> {
         let publish: Publish = match self.network {
-        mut addresses: impl FnMut() -> Vec<SocketAddr> + Send + 'static,
             Network::None => return Ok(None),
             Network::Mainline => {
                 mainline::publisher(ipv4(Some(local))?, local.port(), &self.mainline_bootstrap, subject)

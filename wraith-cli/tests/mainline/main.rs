@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod records;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need no listener")]
 mod support;
