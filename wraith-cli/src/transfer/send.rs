@@ -131,15 +131,7 @@ impl Job for SendJob<'_> {
         } = self;
         let local = driver.local_addr();
         let token: Token = random_token()?;
-        let ticket = Ticket {
-            kind: Kind::File,
-            hash: tree.hash(),
-            size: tree.size(),
-            name,
-            peer: identity.peer_id(),
-            token,
-            addresses: addresses(local, interface),
-        };
+        let ticket = ticket(&tree, name, identity.peer_id(), token, addresses(local, interface));
         let (provider, content) =
             provide(tree, if announced { Access::Announced } else { Access::Token(token) })?;
         let policy = to.map_or(Policy::All, |peer| Policy::Set([peer].into()));
@@ -174,6 +166,11 @@ impl Job for SendJob<'_> {
         drive(&mut runner, &stop)?;
         runner.into_parts().2.app.finish()
     }
+}
+
+/// What names the file to whoever gets it.
+fn ticket(tree: &Tree, name: String, peer: PeerId, token: Token, addresses: Vec<SocketAddr>) -> Ticket {
+    Ticket { kind: Kind::File, hash: tree.hash(), size: tree.size(), name, peer, token, addresses }
 }
 
 /// What answers requests for the file.
