@@ -42,7 +42,7 @@ pub(crate) fn run(common: &Common, output: Output, args: Dht) -> Result<()> {
     let stop = Stop::on_ctrl_c()?;
     match args.command {
         DhtCommand::Node(args) => run_node(common, args, &stop),
-        DhtCommand::Put(args) if args.ask.discovery.is_on() => public::put(common, args, &stop),
+        DhtCommand::Put(args) if args.ask.discovery.is_on() => public::put(common, &args, &stop),
         DhtCommand::Get(args) if args.ask.discovery.is_on() => public::get(common, output, &args, &stop),
         DhtCommand::Announce(args) if args.ask.discovery.is_on() => public::announce(common, &args, &stop),
         DhtCommand::Find(args) if args.ask.discovery.is_on() => public::find(common, &args, &stop),

@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::output::Output;
 use crate::stop::Stop;
 
-pub(super) fn put(common: &Common, args: DhtPut, _: &Stop) -> Result<()> {
+pub(super) fn put(common: &Common, args: &DhtPut, _: &Stop) -> Result<()> {
     args.ask.discovery.check(common.bind)
 }
 

@@ -121,7 +121,7 @@ impl<'a> Asker<'a> {
 }
 
 /// `dht put --sign`: stores a record, prints its key.
-pub(super) fn put(common: &Common, args: DhtPut, stop: &Stop) -> Result<()> {
+pub(super) fn put(common: &Common, args: &DhtPut, stop: &Stop) -> Result<()> {
     if !args.sign {
         return Err(Failure::Usage(
             "the BitTorrent DHT has no place for a value under its hash: sign it with --sign".to_owned(),
@@ -132,7 +132,7 @@ pub(super) fn put(common: &Common, args: DhtPut, stop: &Stop) -> Result<()> {
     let seq = args.seq.unwrap_or_else(|| super::unix_millis() / 1_000);
     let signer = Signer { identity, salt: args.salt, seq };
     let max = wraith_mainline::MAX_VALUE;
-    let value = args.value.map_or_else(|| read_value(max), |value| Ok(value.into_bytes()))?;
+    let value = args.value.clone().map_or_else(|| read_value(max), |value| Ok(value.into_bytes()))?;
     let Stored { key, nodes } = asker.put(&signer, &value, args.expected)?;
     let key = format!("{:?}", Id::from_bytes(key));
     let Signer { identity, salt, seq } = &signer;
