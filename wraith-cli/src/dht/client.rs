@@ -107,17 +107,22 @@ impl<Q: Question> Client<Q> {
 
     /// The time is over.
     fn give_up(&mut self, seeds: &[Target]) {
-        let seconds = self.timeout.as_secs_f64();
-        self.end(Err(failed(if self.running.is_some() {
-            format!("no answer was complete within {seconds} s: retry with a longer --timeout")
-        } else {
-            let tried = shown(seeds);
-            format!(
-                "no node of the DHT answered within {seconds} s, tried {tried}: name one that runs with --bootstrap \
-                 PEER@ADDR, and check that no firewall stops UDP"
-            )
-        })));
+        self.end(Err(unanswered(self.running.is_some(), self.timeout, seeds)));
     }
+}
+
+/// Why there is no answer after so long, of those who were to be joined through.
+pub(super) fn unanswered(has_joined: bool, timeout: Duration, seeds: &[Target]) -> Failure {
+    let seconds = timeout.as_secs_f64();
+    failed(if has_joined {
+        format!("no answer was complete within {seconds} s: retry with a longer --timeout")
+    } else {
+        let tried = shown(seeds);
+        format!(
+            "no node of the DHT answered within {seconds} s, tried {tried}: name one that runs with --bootstrap \
+             PEER@ADDR, and check that no firewall stops UDP"
+        )
+    })
 }
 
 /// The first of these nodes, and how many more there are.

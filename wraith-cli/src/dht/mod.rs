@@ -3,6 +3,7 @@
 mod announce;
 pub(crate) mod args;
 mod client;
+mod finder;
 mod node;
 mod part;
 #[cfg_attr(not(feature = "mainline"), path = "no_public.rs")]
@@ -26,10 +27,9 @@ use crate::output::Output;
 use crate::stop::Stop;
 
 pub(crate) use announce::{Addresses, Announcer};
-pub(crate) use client::{Lookup, ask};
+pub(crate) use finder::{Desk, Finder};
 pub(crate) use node::Keeper;
 pub(crate) use part::{DhtPart, Role, WithDht};
-pub(crate) use questions::FindProviders;
 
 use args::{Dht, DhtCommand, DhtNode, Join};
 use node::NodeJob;

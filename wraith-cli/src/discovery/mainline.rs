@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wraith_mainline::{FindError, Limit, Mainline, PublishError, StartError};
 
-use super::{Options, Publish, Subject, ipv4};
+use super::{Find, Options, Publish, Subject, ipv4};
 use crate::address::Candidate;
 use crate::failure::{Failure, Result, failed};
 use crate::output::Output;
@@ -19,26 +19,34 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What to do when nobody is there.
 const REMEDY: &str = "check that no firewall stops UDP, or name a node of it with --mainline-bootstrap";
 
-/// Where the peer is said to be, and then where anybody is who says to have the content.
-pub(super) fn find(
-    output: Output,
-    bind: Ipv4Addr,
-    bootstrap: &[String],
-    subject: Subject,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<Vec<Candidate>> {
-    output.note("asking the BitTorrent DHT who has it");
-    let node = start(bind, bootstrap)?;
-    let limit = || Limit { deadline: Instant::now() + PATIENCE, is_stopped };
-    let mut candidates = Vec::new();
-    if let Some(peer) = subject.peer {
-        let found = node.find_peer(&peer, limit()).map_err(not_found)?;
-        candidates.extend(found.into_iter().map(|addr| candidate(addr, Some(peer))));
-    }
-    let found = node.find_content(&subject.hash, limit()).map_err(not_found)?;
-    candidates.extend(found.into_iter().map(|addr| candidate(addr, None)));
-    output.detail(format_args!("the BitTorrent DHT names {} addresses", candidates.len()));
-    Ok(candidates)
+/// Asks where the peer is said to be, and then where anybody is who says to have the content.
+pub(super) fn finder(output: Output, bind: Ipv4Addr, bootstrap: &[String], subject: Subject) -> Find {
+    let bootstrap = bootstrap.to_vec();
+    let mut node = None;
+    Box::new(move |is_stopped| {
+        // Names are looked up for it, which may fail now and succeed later.
+        let node = if let Some(node) = &mut node {
+            node
+        } else {
+            output.note("asking the BitTorrent DHT who has it");
+            node.insert(start(bind, &bootstrap)?)
+        };
+        let limit = || Limit { deadline: Instant::now() + PATIENCE, is_stopped };
+        let mut candidates = Vec::new();
+        if let Some(peer) = subject.peer {
+            let found = node.find_peer(&peer, limit()).map_err(not_found)?;
+            candidates.extend(found.into_iter().map(|addr| candidate(addr, Some(peer))));
+        }
+        let found = node.find_content(&subject.hash, limit()).map_err(not_found)?;
+        candidates.extend(found.into_iter().map(|addr| candidate(addr, None)));
+        output.detail(format_args!("the BitTorrent DHT names {} addresses", candidates.len()));
+        if candidates.is_empty() {
+            return Err(failed(
+                "nobody is known to have it: check the hash, or ask its owner to `send --announce` it with this --discovery",
+            ));
+        }
+        Ok(candidates)
+    })
 }
 
 fn candidate(addr: SocketAddrV4, id: Option<wraith_proto::PeerId>) -> Candidate {

@@ -5,6 +5,7 @@
 mod announcer;
 #[cfg_attr(not(feature = "mainline"), path = "no_mainline.rs")]
 mod mainline;
+mod seeker;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,10 +13,8 @@ use clap::{Args, ValueEnum};
 use wraith_proto::PeerId;
 use wraith_transfer_proto::Hash;
 
-use crate::address::Candidate;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use crate::stop::Stop;
 
 pub(crate) use announcer::Announcer;
 use announcer::Publish;
@@ -23,6 +22,8 @@ use announcer::Publish;
 pub(crate) use announcer::{AGAIN, RETRY};
 #[cfg(feature = "mainline")]
 pub(crate) use mainline::{not_found, not_published, unanswered};
+use seeker::Find;
+pub(crate) use seeker::Seeker;
 
 /// Said of a build without the network that is asked for.
 const NOT_BUILT: &str = "this build cannot reach the BitTorrent DHT: build it with the feature mainline";
@@ -77,21 +78,21 @@ impl Options {
         }
     }
 
-    /// Where the content may be had, by an address of the peer or of anybody else; the likeliest first. Nobody may know.
-    pub(crate) fn find(
+    /// Asks where the content may be had, by an address of the peer or of anybody else, the likeliest first. `wake` is
+    /// called when an answer is there; one that names nobody is an error.
+    pub(crate) fn seek(
         &self,
         output: Output,
         bind: Option<SocketAddr>,
         subject: Subject,
-        stop: &Stop,
-    ) -> Result<Vec<Candidate>> {
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Option<Seeker>> {
         self.check(bind)?;
-        match self.network {
-            Network::None => Ok(Vec::new()),
-            Network::Mainline => {
-                mainline::find(output, ipv4(bind)?, &self.mainline_bootstrap, subject, &|| stop.is_wanted())
-            }
-        }
+        let find: Find = match self.network {
+            Network::None => return Ok(None),
+            Network::Mainline => mainline::finder(output, ipv4(bind)?, &self.mainline_bootstrap, subject),
+        };
+        Ok(Some(Seeker::start(find, wake)))
     }
 
     /// Announces, again and again as long as the value lives, that the content and the peer are at the socket `local`.

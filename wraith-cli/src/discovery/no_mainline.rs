@@ -2,21 +2,14 @@
 
 use std::net::Ipv4Addr;
 
-use super::{Publish, Subject};
-use crate::address::Candidate;
-use crate::failure::{Result, failed};
+use super::{Find, Publish, Subject};
+use crate::failure::failed;
 use crate::output::Output;
 
 pub(super) const IS_BUILT: bool = false;
 
-pub(super) fn find(
-    _: Output,
-    _: Ipv4Addr,
-    _: &[String],
-    _: Subject,
-    _: &dyn Fn() -> bool,
-) -> Result<Vec<Candidate>> {
-    Err(failed(super::NOT_BUILT))
+pub(super) fn finder(_: Output, _: Ipv4Addr, _: &[String], _: Subject) -> Find {
+    Box::new(|_| Err(failed(super::NOT_BUILT)))
 }
 
 pub(super) fn publisher(_: Ipv4Addr, _: u16, _: &[String], _: Subject) -> Publish {

@@ -1,11 +1,15 @@
 //! Dials the addresses of peers one after the other, without waiting for any, until one answers.
 
+mod named;
+
 use std::time::Duration;
 
 use wraith_proto::{CloseReason, ConnectError, DropReason, Endpoint, Instant, Peer, SessionHandle, Via};
 
 use crate::address::{Candidate, Target};
 use crate::failure::{Failure, failed};
+
+use named::Named;
 
 /// Between the first datagrams to two addresses (RFC 8305 §8).
 const STAGGER: Duration = Duration::from_millis(250);
@@ -33,6 +37,8 @@ pub(super) struct Dialer {
     /// Whose turn did not come, or was cut short, since another one answered; and whose turn was cut short once.
     passed_over: Vec<Candidate>,
     cut_short: Vec<Candidate>,
+    /// Those that networks name while it dials.
+    named: Named,
     /// When a dial last began.
     dialled_at: Instant,
     again: Again,
@@ -63,6 +69,8 @@ struct Attempt {
     session: SessionHandle,
     target: Candidate,
     until: Instant,
+    /// A network has named it while others were dialled.
+    is_named: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,10 +94,31 @@ impl Dialer {
             ended: Vec::new(),
             passed_over: Vec::new(),
             cut_short: Vec::new(),
+            named: Named::default(),
             dialled_at: now,
             again: Again::Rounds { pause, until: now.saturating_add(patience) },
             first: true,
             silent: None,
+        }
+    }
+
+    /// Networks have named these: dials each as soon as it can, once, and again no sooner than they name it again.
+    pub(super) fn add(&mut self, named: Vec<Candidate>, now: Instant) {
+        for candidate in named {
+            let is_at = |other: &Candidate| other.addr == candidate.addr;
+            let is_coming = self.targets[self.next..].iter().any(is_at);
+            if !is_coming && !self.running.iter().any(|attempt| is_at(&attempt.target)) {
+                self.named.push(candidate, now);
+            }
+        }
+    }
+
+    /// Networks have named these, and somebody is there already: they are kept for later.
+    pub(super) fn keep(&mut self, named: Vec<Candidate>) {
+        for candidate in named {
+            if self.passed_over.len() < named::MOST && !self.passed_over.contains(&candidate) {
+                self.passed_over.push(candidate);
+            }
         }
     }
 
@@ -101,6 +130,9 @@ impl Dialer {
         (self.next, self.next_at) = (0, now);
         self.ended.clear();
         self.again = Again::Seek { pause: PAUSE.0 };
+        let kept =
+            self.passed_over.iter().filter(|other| !self.targets.contains(other) && !other.may_be(&target));
+        self.add(kept.copied().collect(), now);
     }
 
     /// The peer at `target` has nothing: dials those that were passed over. Returns whether there are any.
@@ -129,29 +161,43 @@ impl Dialer {
                 session.close(now, 0);
             }
         }
+        while let Some(target) = self.named.next(now, self.running.is_empty()) {
+            if !self.dial(target, true, now, endpoint) {
+                self.named.put_back(target);
+                break;
+            }
+        }
         while let Some(&target) = self.targets.get(self.next) {
             // If nobody is left to wait for, the next one need not wait.
             if now < self.next_at && (self.next == 0 || !self.running.is_empty()) {
                 return;
             }
-            self.next += 1;
             self.next_at = now.saturating_add(STAGGER);
-            self.passed_over.retain(|other| *other != target);
             self.dialled_at = now;
-            let peer = Peer { addr: target.addr, id: target.id };
-            match endpoint.connect(now, peer, Via(0)) {
-                Ok(session) => {
-                    self.running.push(Attempt { session, target, until: now.saturating_add(PATIENCE) });
-                }
-                // A slot comes free when another attempt ends.
-                Err(ConnectError::TableFull) if !self.running.is_empty() => {
-                    self.next -= 1;
-                    return;
-                }
-                Err(_) => self.ended.push((target, End::Impossible)),
+            if !self.dial(target, false, now, endpoint) {
+                return;
             }
+            self.next += 1;
         }
         self.begin_again(now);
+    }
+
+    /// Dials `target`, if there is room.
+    fn dial(&mut self, target: Candidate, is_named: bool, now: Instant, endpoint: &mut Endpoint) -> bool {
+        let peer = Peer { addr: target.addr, id: target.id };
+        match endpoint.connect(now, peer, Via(0)) {
+            Ok(session) => {
+                self.named.count(target.addr, now);
+                let until = now.saturating_add(PATIENCE);
+                self.running.push(Attempt { session, target, until, is_named });
+            }
+            // A slot comes free when another attempt ends.
+            Err(ConnectError::TableFull) if !self.running.is_empty() => return false,
+            Err(_) if is_named => self.named.end(target, End::Impossible),
+            Err(_) => self.ended.push((target, End::Impossible)),
+        }
+        self.passed_over.retain(|other| *other != target);
+        true
     }
 
     /// `session` is the one: ends the other attempts.
@@ -184,6 +230,8 @@ impl Dialer {
                 session.close(now, 0);
             }
         }
+        let waiting = self.named.drain();
+        self.keep(waiting);
         if let Again::Seek { .. } = std::mem::replace(&mut self.again, Again::No) {
             // Whoever is lost again is looked for elsewhere no more than once (`PROTO §11.8`).
             self.targets.drain(1..self.next.max(1));
@@ -200,7 +248,7 @@ impl Dialer {
         endpoint: &Endpoint,
     ) {
         let Some(at) = self.running.iter().position(|attempt| attempt.session == session) else { return };
-        let Attempt { target, .. } = self.running.swap_remove(at);
+        let Attempt { target, is_named, .. } = self.running.swap_remove(at);
         let end = match reason {
             // Answers of somebody else are dropped; what remains is a refusal or a timeout (`PROTO §4.19`).
             CloseReason::Local | CloseReason::Refused
@@ -211,7 +259,11 @@ impl Dialer {
             CloseReason::Refused => End::Refused,
             _ => End::Silent,
         };
-        self.ended.push((target, end));
+        if is_named {
+            self.named.end(target, end);
+        } else {
+            self.ended.push((target, end));
+        }
         self.begin_again(now);
     }
 
@@ -235,12 +287,22 @@ impl Dialer {
     /// When the next attempt is due, or one is given up.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let next = (self.next < self.targets.len()).then_some(self.next_at);
-        self.running.iter().map(|attempt| attempt.until).chain(next).min()
+        self.running.iter().map(|attempt| attempt.until).chain(next).chain(self.named.wake_at()).min()
+    }
+
+    /// Whether nobody is dialled just now.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.named.wake_at().is_none()
+    }
+
+    /// Whether there was anybody to dial.
+    pub(super) fn has_tried(&self) -> bool {
+        !self.ended.is_empty() || !self.named.ended().is_empty()
     }
 
     /// Whether every target was dialled and has ended.
     fn is_over(&self) -> bool {
-        self.running.is_empty() && self.next == self.targets.len()
+        self.is_idle() && self.next == self.targets.len()
     }
 
     /// After a pause, dials again who did not answer.
@@ -263,7 +325,11 @@ impl Dialer {
 
     /// Dials everybody once more at `at`, unless that is too late or somebody has answered.
     fn begin_round(&mut self, at: Instant, until: Instant) {
-        if at >= until || self.with(End::OtherPeer).is_some() || self.with(End::Silent).is_none() {
+        if self.targets.is_empty()
+            || at >= until
+            || self.with(End::OtherPeer).is_some()
+            || self.with(End::Silent).is_none()
+        {
             return;
         }
         if std::mem::take(&mut self.first) {
@@ -277,25 +343,31 @@ impl Dialer {
         self.ended.iter().find(|(_, ended)| *ended == end).map(|(target, _)| target)
     }
 
+    /// How dials have ended: those of whoever was given, or else of whom networks have named.
+    fn ends(&self) -> &[(Candidate, End)] {
+        if self.ended.is_empty() { self.named.ended() } else { &self.ended }
+    }
+
     /// Whoever was dialled and has not begun a session.
     fn addresses(&self) -> String {
-        let addresses: Vec<_> = self.ended.iter().map(|(target, _)| target.addr.to_string()).collect();
+        let addresses: Vec<_> = self.ends().iter().map(|(target, _)| target.addr.to_string()).collect();
         addresses.join(", ")
     }
 
     fn message(&self) -> String {
         let addresses = self.addresses();
-        if let Some(Candidate { addr, .. }) = self.with(End::Refused) {
+        let with = |end| self.ends().iter().find(|(_, ended)| *ended == end).map(|(target, _)| target);
+        if let Some(Candidate { addr, .. }) = with(End::Refused) {
             return format!(
                 "{addr} refused the session: it sends to another peer only, or speaks another version; ask its owner"
             );
         }
-        if let Some(Candidate { id: Some(id), .. }) = self.with(End::OtherPeer) {
+        if let Some(Candidate { id: Some(id), .. }) = with(End::OtherPeer) {
             return format!(
                 "another peer than {id} answers at {addresses}: get a new ticket from the sender"
             );
         }
-        if self.targets.is_empty() {
+        if self.ends().is_empty() {
             return "no address of a sender can be reached from here: give one with --from PEER@ADDR"
                 .to_owned();
         }
@@ -306,203 +378,4 @@ impl Dialer {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use wraith_proto::{Budget, Config, Event, Identity, Limits, NoSource, OneShot, Progress};
-
-    use super::*;
-
-    fn endpoint() -> Endpoint {
-        let mut config = Config::new(Identity::from_seed([1; 32]), b"test");
-        config.limits = Limits { sessions: 3, ..Limits::client() };
-        Endpoint::new(config, [1; 32], Instant::MIN).unwrap()
-    }
-
-    fn targets() -> [Target; 2] {
-        let id = Identity::from_seed([2; 32]).peer_id();
-        ["127.0.0.1:1", "127.0.0.1:2"].map(|addr| Target { id, addr: addr.parse().unwrap() })
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::MIN.saturating_add(Duration::from_millis(millis))
-    }
-
-    /// Nobody answers up to `end`; when dials to each port began, in milliseconds.
-    fn run(dialer: &mut Dialer, endpoint: &mut Endpoint, end: u64) -> BTreeMap<u16, Vec<u64>> {
-        let (mut seen, mut begun) = (Vec::new(), BTreeMap::<u16, Vec<u64>>::new());
-        let mut millis = 0;
-        while millis < end {
-            dialer.dial_due(at(millis), endpoint);
-            for attempt in &dialer.running {
-                if !seen.contains(&attempt.session) {
-                    seen.push(attempt.session);
-                    begun.entry(attempt.target.addr.port()).or_default().push(millis);
-                }
-            }
-            while let Some((session, event)) = endpoint.poll_event() {
-                if let Event::Closed(reason) = event {
-                    dialer.on_closed(at(millis), session, reason, endpoint);
-                }
-            }
-            let Some(next) = dialer.wake_at() else { break };
-            millis = (next.as_nanos() / 1_000_000).max(millis + 1);
-        }
-        begun
-    }
-
-    #[test]
-    fn addresses_are_dialled_once_each_and_then_the_dialer_has_failed() {
-        let mut dialer = Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::ZERO);
-        let begun = run(&mut dialer, &mut endpoint(), 60_000);
-        assert_eq!(begun, [(1, vec![0]), (2, vec![250])].into());
-        let failure = dialer.failure().unwrap().to_string();
-        assert!(failure.starts_with("no answer from 127.0.0.1:1, 127.0.0.1:2"), "{failure}");
-    }
-
-    /// `PROTO §11.7`
-    #[test]
-    fn who_does_not_answer_is_dialled_again_after_ten_seconds_while_patience_lasts() {
-        let mut dialer = Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::from_mins(1));
-        let begun = run(&mut dialer, &mut endpoint(), 120_000);
-        assert_eq!(begun[&1], [0, 10_250, 20_500, 30_750, 41_000, 51_250]);
-        assert_eq!(begun[&2], [250, 10_500, 20_750, 31_000, 41_250, 51_500]);
-        assert_eq!(dialer.take_silent().as_deref(), Some("127.0.0.1:1, 127.0.0.1:2"));
-        let failure = dialer.failure().unwrap().to_string();
-        assert!(failure.starts_with("no answer from 127.0.0.1:1, 127.0.0.1:2"), "{failure}");
-    }
-
-    /// `PROTO §11.7`
-    #[test]
-    fn however_long_the_patience_an_address_that_does_not_answer_is_dialled_ten_times() {
-        for patience in [99, 100, 101, 3600] {
-            let mut dialer =
-                Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::from_secs(patience));
-            let begun = run(&mut dialer, &mut endpoint(), 2 * patience * 1_000);
-            assert!(begun[&1].len() <= 10 && begun[&1].len() >= 9, "{patience}: {begun:?}");
-            let pauses = begun[&1].windows(2).map(|pair| pair[1] - pair[0]);
-            assert!(pauses.min().unwrap() >= 10_000, "{begun:?}");
-        }
-    }
-
-    /// Three datagrams leave for each dial (`PROTO §11.7`).
-    #[test]
-    fn a_dial_that_nobody_answers_takes_three_datagrams() {
-        let mut dialer = Dialer::new(vec![targets()[0].into()], at(0), Duration::from_secs(15));
-        let mut endpoint = endpoint();
-        let mut left = Vec::new();
-        for millis in 0..30_000 {
-            dialer.dial_due(at(millis), &mut endpoint);
-            while endpoint.handle_timeout(at(millis), Budget(8)) == Progress::More {}
-            let mut buffer = [0; 1500];
-            let mut queue = OneShot::new(&mut buffer);
-            let _ = endpoint.poll_transmit(at(millis), &mut queue, &mut NoSource, Budget(1));
-            left.extend(queue.take().map(|_| millis));
-            while let Some((session, event)) = endpoint.poll_event() {
-                if let Event::Closed(reason) = event {
-                    dialer.on_closed(at(millis), session, reason, &endpoint);
-                }
-            }
-        }
-        assert_eq!(left, [0, 250, 750, 10_000, 10_250, 10_750]);
-    }
-
-    #[test]
-    fn whoever_answers_with_another_identity_or_a_refusal_is_not_dialled_again() {
-        for reason in [CloseReason::Refused, CloseReason::IdleTimeout] {
-            let mut dialer =
-                Dialer::new(targets().map(Candidate::from).to_vec(), at(0), Duration::from_mins(1));
-            let mut endpoint = endpoint();
-            dialer.dial_due(at(0), &mut endpoint);
-            dialer.dial_due(at(250), &mut endpoint);
-            let sessions: Vec<_> = dialer.running.iter().map(|attempt| attempt.session).collect();
-            dialer.on_closed(at(900), sessions[0], reason, &endpoint);
-            dialer.on_closed(at(900), sessions[1], CloseReason::HandshakeTimeout, &endpoint);
-            let refused = reason == CloseReason::Refused;
-            assert_eq!(dialer.failure().is_some(), refused);
-            assert_eq!(dialer.wake_at(), (!refused).then(|| at(10_250)));
-        }
-    }
-
-    /// `PROTO §11.8`
-    #[test]
-    fn who_was_lost_is_dialled_ever_more_seldom_and_other_addresses_once() {
-        let [other, lost] = targets();
-        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0), Duration::from_mins(1));
-        dialer.seek(lost, at(0));
-        let begun = run(&mut dialer, &mut endpoint(), 30_000);
-        assert_eq!(begun[&1], [250]);
-        assert_eq!(begun[&2], [0, 2_250, 4_550, 7_450, 11_550, 18_050, 24_750]);
-        assert!(dialer.failure().is_none());
-        dialer.stop(at(30_000), &mut endpoint());
-        assert!(dialer.wake_at().is_none());
-    }
-
-    /// `PROTO §11.8`
-    #[test]
-    fn other_addresses_are_dialled_once_however_often_a_peer_is_lost() {
-        let [other, lost] = targets();
-        let mut dialer = Dialer::new(vec![other.into(), lost.into()], at(0), Duration::from_mins(1));
-        let mut dialled = Vec::new();
-        for found_after in [200, 300, 300] {
-            let mut endpoint = endpoint();
-            dialer.seek(lost, at(0));
-            let begun = run(&mut dialer, &mut endpoint, found_after);
-            assert_eq!(begun[&2], [0]);
-            dialled.push(begun.get(&1).map_or(0, Vec::len));
-            dialer.stop(at(found_after), &mut endpoint);
-        }
-        assert_eq!(dialled, [0, 1, 0], "it was found before the other's turn, after it, and again");
-    }
-
-    /// Who is dialled within 250 ms; then `wins` answers and turns out to have nothing. Whether others are left.
-    fn disappoint(dialer: &mut Dialer, endpoint: &mut Endpoint, millis: u64, wins: u16) -> (Vec<u16>, bool) {
-        for at_millis in [millis, millis + 250] {
-            dialer.dial_due(at(at_millis), endpoint);
-        }
-        let ports = dialer.running.iter().map(|attempt| attempt.target.addr.port()).collect();
-        let winner = dialer.running.iter().find(|attempt| attempt.target.addr.port() == wins).unwrap();
-        let (winner, addr) = (winner.session, winner.target.addr);
-        dialer.win(winner, at(millis + 251), endpoint).unwrap();
-        endpoint.session(winner).unwrap().close(at(millis + 251), 0);
-        while endpoint.poll_event().is_some() {}
-        let id = Identity::from_seed([wins as u8; 32]).peer_id();
-        (ports, dialer.pass_on(Target { id, addr }, at(millis + 252)))
-    }
-
-    /// `PROTO §11.7`, `§11.8`
-    #[test]
-    fn whose_dial_was_cut_short_by_a_peer_that_has_nothing_is_dialled_once_more_and_others_for_the_first_time()
-     {
-        let anybody = |port| Candidate { id: None, addr: format!("127.0.0.1:{port}").parse().unwrap() };
-        let mut dialer = Dialer::new([1, 2, 3, 4].map(anybody).to_vec(), at(0), Duration::ZERO);
-        let mut endpoint = endpoint();
-        assert_eq!(disappoint(&mut dialer, &mut endpoint, 0, 1), (vec![1, 2], true));
-        assert_eq!(disappoint(&mut dialer, &mut endpoint, 1_000, 3), (vec![2, 3], true));
-        assert_eq!(disappoint(&mut dialer, &mut endpoint, 2_000, 4), (vec![4], false));
-    }
-
-    #[test]
-    fn other_addresses_of_a_peer_that_has_nothing_are_not_dialled() {
-        let [first, second] = targets();
-        let mut dialer = Dialer::new(vec![first.into(), second.into()], at(0), Duration::ZERO);
-        let mut endpoint = endpoint();
-        dialer.dial_due(at(0), &mut endpoint);
-        let session = dialer.running[0].session;
-        assert_eq!(dialer.win(session, at(10), &mut endpoint), Some(first.into()));
-        assert!(!dialer.pass_on(first, at(20)) && dialer.wake_at().is_none());
-    }
-
-    #[test]
-    fn who_refuses_is_looked_for_no_longer() {
-        let [_, lost] = targets();
-        let mut dialer = Dialer::new(vec![lost.into()], at(0), Duration::from_mins(1));
-        let mut endpoint = endpoint();
-        dialer.seek(lost, at(0));
-        dialer.dial_due(at(0), &mut endpoint);
-        let session = dialer.running[0].session;
-        dialer.on_closed(at(5), session, CloseReason::Refused, &endpoint);
-        assert!(dialer.failure().unwrap().to_string().contains("refused the session"));
-        assert!(dialer.wake_at().is_none());
-    }
-}
+mod tests;

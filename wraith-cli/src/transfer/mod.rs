@@ -10,6 +10,7 @@ mod memory;
 mod naming;
 mod path;
 mod progress;
+mod quest;
 mod receive;
 mod receiver;
 mod report;

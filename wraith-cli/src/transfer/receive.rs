@@ -1,17 +1,20 @@
 //! `receive`: dials whoever may have the content, fetches, verifies, stores.
 
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use wraith_dht_proto::Id;
 use wraith_drivers::{Park, Runner, Unpark};
-use wraith_proto::{Identity, Policy};
-use wraith_transfer_proto::{Kind, Request};
+use wraith_proto::{Identity, Instant, Policy};
+use wraith_transfer_proto::{Hash, Kind, Request};
 
 use super::dialer::Dialer;
 use super::files::Files;
 use super::naming::{Existing, Place};
 use super::progress::Progress;
+use super::quest::{Network, Networks, Quest};
 use super::receiver::{Order, Received, Receiver};
 use super::report::{Done, Speed};
 use super::sink::{Sink, Wake};
@@ -22,8 +25,8 @@ use super::{endpoint, hex, limits, memory, path, transport};
 use crate::address::{Candidate, Target, any};
 use crate::args::{self, Common};
 use crate::cipher::{self, Offer};
-use crate::dht::{self, FindProviders, Lookup};
-use crate::discovery::Subject;
+use crate::dht::{self, Desk, DhtPart, Finder, Role, WithDht};
+use crate::discovery::{self, Subject};
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
 use crate::failure::{Failure, Result, failed};
@@ -31,8 +34,8 @@ use crate::identity;
 use crate::output::Output;
 use crate::stop::Stop;
 
-/// How long to ask the DHT who has a content.
-const LOOKUP: Duration = Duration::from_secs(20);
+/// Addresses that a network has named and that are dialled at one time.
+const NAMED: u32 = 8;
 
 /// Fetches what a ticket or a hash names.
 pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<()> {
@@ -48,12 +51,12 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
                 .to_owned(),
         ));
     }
-    let found = find(common, args, &wanted, &stop)?;
+    args.discovery.check(common.bind)?;
     // Who names a source, or another network, wants that one.
     let named = !args.from.is_empty() || args.discovery.is_on();
     let asks = wanted.token.is_none() && (!named || !args.bootstrap.is_empty());
     let seeds = if asks { dht::seeds(&args.bootstrap, None)? } else { Vec::new() };
-    let candidates = candidates(&wanted, &args.from, found, !seeds.is_empty(), common)?;
+    let candidates = candidates(&wanted, &args.from, args.discovery.is_on() || !seeds.is_empty(), common)?;
     let existing = match (args.overwrite, args.rename) {
         (true, _) => Existing::Overwrite,
         (_, true) => Existing::Rename,
@@ -73,12 +76,24 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     let bind = common.bind.unwrap_or_else(|| any(v6));
     let (offer, packet_size) = (common.suite, args.packet_size);
     let patience = args.patience;
-    let job =
-        ReceiveJob { output, identity, offer, packet_size, wanted, seeds, candidates, patience, place, stop };
+    let discovery = (&args.discovery, common.bind);
+    let job = ReceiveJob {
+        output,
+        identity,
+        offer,
+        packet_size,
+        wanted,
+        seeds,
+        discovery,
+        candidates,
+        patience,
+        place,
+        stop,
+    };
     with_driver(output, common.driver, &common.device.host(), bind, job)
 }
 
-struct ReceiveJob {
+struct ReceiveJob<'a> {
     output: Output,
     identity: Identity,
     offer: Offer,
@@ -86,19 +101,31 @@ struct ReceiveJob {
     wanted: Wanted,
     /// Nodes of the DHT to ask who has it.
     seeds: Vec<Target>,
+    /// Another network to ask, and the address to ask it from.
+    discovery: (&'a discovery::Options, Option<SocketAddr>),
     candidates: Vec<Candidate>,
     patience: Duration,
     place: Option<(Place, Files)>,
     stop: Stop,
 }
 
-impl Job for ReceiveJob {
+impl Job for ReceiveJob<'_> {
     type Output = ();
 
     fn run<D: Park>(self, driver: D, picked: Picked) -> Result<()> {
-        let Self { output, identity, offer, packet_size, wanted, seeds, candidates, patience, place, stop } =
-            self;
-        let (driver, candidates) = look_up(driver, output, &wanted, seeds, candidates, &stop)?;
+        let Self {
+            output,
+            identity,
+            offer,
+            packet_size,
+            wanted,
+            seeds,
+            discovery,
+            candidates,
+            patience,
+            place,
+            stop,
+        } = self;
         let unparker = driver.unparker();
         let wake: Wake = Arc::new(move || {
             // A loop that cannot be woken ends its wait by itself.
@@ -111,23 +138,32 @@ impl Job for ReceiveJob {
         };
         output.note(format_args!("fetching {}", wanted.shown()));
         let now = driver.now();
-        let peers = candidates.iter().map(|candidate| candidate.addr);
-        let transport = path::dialling(transport(offer), peers, &driver.caps(), packet_size);
+        let (mut networks, dht) = own_dht(output, &wanted.hash, seeds, driver.local_addr(), now)?;
+        let subject = Subject { hash: wanted.hash, peer: wanted.peer };
+        let woken = Arc::clone(&wake);
+        let seeker = discovery.0.seek(output, discovery.1, subject, move || woken())?;
+        networks.extend(seeker.map(|seeker| Box::new(seeker) as Box<dyn Network>));
+        // Nothing is known of the way to whoever else may be named.
+        let known = candidates.iter().map(|candidate| candidate.addr).filter(|_| networks.is_empty());
+        let transport = path::dialling(transport(offer), known, &driver.caps(), packet_size);
         // One more: a source that is lost may still have its session when another one begins.
-        let limits = limits(candidates.len() as u32 + 1);
+        let named = if networks.is_empty() { 0 } else { NAMED };
+        let limits = limits(candidates.len() as u32 + named + 1);
         let endpoint = endpoint(identity, Policy::Set([].into()), limits, transport, now)?;
         let order = Order {
             request: Request::new(Kind::File, wanted.hash),
             token: wanted.token,
             dialer: Dialer::new(candidates, now, patience),
+            quest: Quest::new(networks, patience, now),
             patience,
             sink,
             wake,
         };
         let progress = Progress::new(output, "receiving");
-        let mut runner = Runner::new(driver, endpoint, Receiver::new(output, progress, order));
+        let mut runner =
+            Runner::new(driver, endpoint, WithDht { app: Receiver::new(output, progress, order), dht });
         drive(&mut runner, &stop)?;
-        let received = runner.into_parts().2.finish()?;
+        let received = runner.into_parts().2.app.finish()?;
         report(output, picked, files, &hex(&wanted.hash), &received);
         Ok(())
     }
@@ -162,70 +198,59 @@ fn report(output: Output, picked: Picked, files: Option<&str>, hash: &str, recei
     }
 }
 
-/// Asks the DHT, over the same port, for more peers to fetch from, if there are nodes to ask through.
-fn look_up<D: Park>(
-    driver: D,
+/// Our own DHT, as it is asked who has the content.
+struct OwnDht {
     output: Output,
-    wanted: &Wanted,
+    /// The port that is dialled from.
+    local: SocketAddr,
+    desk: Rc<Desk>,
+}
+
+impl Network for OwnDht {
+    fn ask(&mut self) {
+        self.desk.ask();
+    }
+
+    fn answer(&mut self) -> Option<Result<Vec<Candidate>>> {
+        let answer = self.desk.answer()?.and_then(|providers| {
+            let v4 = self.local.is_ipv4() || self.local.ip().is_unspecified();
+            let dialled = |target: &Target| if target.addr.is_ipv6() { self.local.is_ipv6() } else { v4 };
+            let found: Vec<_> = providers.into_iter().filter(dialled).map(Candidate::from).collect();
+            if found.is_empty() {
+                return Err(failed(
+                    "nobody who can be reached from here announces this content on the DHT: name somebody who has it \
+                     with --from PEER@ADDR, or retry later",
+                ));
+            }
+            self.output.note(format_args!("{} peers say on the DHT that they have it", found.len()));
+            Ok(found)
+        });
+        Some(answer)
+    }
+}
+
+/// Our own DHT, and the node that asks it over the port that is dialled from, if there are nodes to ask through.
+fn own_dht(
+    output: Output,
+    hash: &Hash,
     seeds: Vec<Target>,
-    mut candidates: Vec<Candidate>,
-    stop: &Stop,
-) -> Result<(D, Vec<Candidate>)> {
+    local: SocketAddr,
+    now: Instant,
+) -> Result<(Networks, Option<(DhtPart, Finder)>)> {
     if seeds.is_empty() {
-        return Ok((driver, candidates));
+        return Ok((Vec::new(), None));
     }
     // Nodes need not learn who fetches.
     let identity = Identity::from_seed(identity::random_seed()?);
-    let lookup = Lookup { output, identity, seeds, timeout: LOOKUP, keep: false };
-    let question = FindProviders { key: Id::from_bytes(wanted.hash), providers: Vec::new() };
-    let (driver, answer) = dht::ask(driver, lookup, question, stop)?;
-    match answer {
-        Ok(FindProviders { providers, .. }) => {
-            output.note(format_args!("{} peers say on the DHT that they have it", providers.len()));
-            let local = driver.local_addr();
-            let v4 = local.is_ipv4() || local.ip().is_unspecified();
-            let dialled = |target: &Target| if target.addr.is_ipv6() { local.is_ipv6() } else { v4 };
-            candidates.extend(providers.into_iter().filter(dialled).map(Candidate::from));
-        }
-        Err(failure @ Failure::Failed(_)) if !candidates.is_empty() => {
-            output.note(format_args!("{failure}; going on without"));
-        }
-        Err(failure) => return Err(failure),
-    }
-    if candidates.is_empty() {
-        return Err(failed(
-            "nobody who can be reached from here announces this content on the DHT: name somebody who has it with --from PEER@ADDR, or retry later",
-        ));
-    }
-    Ok((driver, candidates))
+    let part = DhtPart::new(identity, Role::Client, seeds, now)?;
+    let desk = Rc::default();
+    let finder = Finder::new(Id::from_bytes(*hash), Rc::clone(&desk));
+    Ok((vec![Box::new(OwnDht { output, local, desk })], Some((part, finder))))
 }
 
-/// Whom the network of `--discovery` names. Without its answer the transfer goes on, if there is anybody else to ask.
-fn find(common: &Common, args: &args::Receive, wanted: &Wanted, stop: &Stop) -> Result<Vec<Candidate>> {
-    let others = !wanted.candidates.is_empty() || !args.from.is_empty() || !args.bootstrap.is_empty();
-    let subject = Subject { hash: wanted.hash, peer: wanted.peer };
-    let found = args.discovery.find(common.output(), common.bind, subject, stop);
-    match found {
-        Ok(found) if found.is_empty() && args.discovery.is_on() && !others => Err(failed(
-            "nobody is known to have it: check the hash, or ask its owner to `send --announce` it with this --discovery",
-        )),
-        Err(Failure::Failed(why)) if others => {
-            common.output().note(format_args!("{why}; going on without"));
-            Ok(Vec::new())
-        }
-        found => found,
-    }
-}
-
-/// Whom to ask, the ticket's own sender first; nobody may do if others will be `looked_up`.
-fn candidates(
-    wanted: &Wanted,
-    from: &[Target],
-    found: Vec<Candidate>,
-    looked_up: bool,
-    common: &Common,
-) -> Result<Vec<Candidate>> {
-    if wanted.token.is_none() && from.is_empty() && found.is_empty() && !looked_up {
+/// Whom to ask, the ticket's own sender first; nobody may do if networks are asked for others, as `looked_up` says.
+fn candidates(wanted: &Wanted, from: &[Target], looked_up: bool, common: &Common) -> Result<Vec<Candidate>> {
+    if wanted.token.is_none() && from.is_empty() && !looked_up {
         return Err(Failure::Usage(
             "a hash does not say who has the content: name somebody with --from PEER@ADDR, a node of the DHT with \
              --bootstrap PEER@ADDR, or ask with --discovery"
@@ -236,12 +261,6 @@ fn candidates(
     let mut candidates: Vec<Candidate> = Vec::new();
     for candidate in wanted.candidates.iter().copied().chain(given) {
         if !candidates.contains(&candidate) {
-            candidates.push(candidate);
-        }
-    }
-    for candidate in found {
-        // An address gets its three datagrams once (`PROTO §11.7`).
-        if candidates.iter().all(|known| known.addr != candidate.addr) {
             candidates.push(candidate);
         }
     }

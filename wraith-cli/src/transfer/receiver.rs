@@ -13,6 +13,7 @@ use wraith_transfer_proto::{Code, EndReason, FetchEvent, FetchId, FetchLimits, F
 use super::FAREWELL;
 use super::dialer::Dialer;
 use super::progress::Progress;
+use super::quest::Quest;
 use super::sink::{Kept, Sink, Wake};
 use super::watch::{GIVE_UP, Stall};
 use crate::address::Target;
@@ -39,6 +40,8 @@ pub(super) struct Order {
     /// That of the ticket; whoever has announced the content asks for none.
     pub(super) token: Option<Token>,
     pub(super) dialer: Dialer,
+    /// Networks that may name others.
+    pub(super) quest: Quest,
     /// How long to look for a source that does not answer or was lost; zero gives up at once.
     pub(super) patience: Duration,
     pub(super) sink: Sink,
@@ -66,6 +69,7 @@ pub(super) struct Receiver {
     fetch: FetchId,
     token: Option<Token>,
     dialer: Dialer,
+    quest: Quest,
     patience: Duration,
     search: Option<Search>,
     sink: Sink,
@@ -92,7 +96,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(output: Output, progress: Progress, order: Order) -> Self {
-        let Order { request, token, dialer, patience, sink, wake } = order;
+        let Order { request, token, dialer, quest, patience, sink, wake } = order;
         let limits = FetchLimits { buffers: BUFFERS, per_source: BUFFERS, ..FetchLimits::default() };
         let mut fetcher = Fetcher::new(limits);
         let fetch = fetcher.fetch(request);
@@ -103,6 +107,7 @@ impl Receiver {
             fetch,
             token,
             dialer,
+            quest,
             patience,
             search: None,
             sink,
@@ -137,15 +142,6 @@ impl Receiver {
         }
     }
 
-    /// The source cannot be had, or no longer. If all of the content is there, it is only not told.
-    fn fail_source(&mut self, now: Instant, failure: Failure) {
-        if self.complete.is_none() {
-            self.fail(now, failure, Code::STOPPED);
-        } else {
-            self.told = true;
-        }
-    }
-
     /// Ctrl-C. What is just getting its name ends as it ends.
     fn interrupt(&mut self, now: Instant) {
         if self.outcome.is_some() {
@@ -169,6 +165,7 @@ impl Receiver {
         }
         let Some(candidate) = self.dialer.win(session, now, endpoint) else { return };
         self.leave_old_link(now, endpoint);
+        self.quest.end_wait();
         let Some(mut view) = endpoint.session(session) else { return };
         // From here on it is the one that has answered, also if anybody might have.
         let Some(id) = candidate.id.or(view.peer()) else { return };
@@ -302,8 +299,9 @@ impl Receiver {
         }
     }
 
-    fn show_progress(&mut self) {
+    fn show_progress(&mut self, now: Instant) {
         if let Some(progress) = self.fetcher.progress(self.fetch) {
+            self.quest.progress(now, progress.verified);
             let total = progress.size.filter(|_| progress.proven);
             self.progress.set(progress.verified, total);
         }
@@ -390,7 +388,7 @@ impl App for Receiver {
         self.look_at = self.sink.is_writing().then(|| now.saturating_add(LOOK));
         if self.outcome.is_none() && self.complete.is_none() {
             self.watch(now);
-            self.show_progress();
+            self.show_progress(now);
         }
         self.talk(now, endpoint);
         // What follows from the last words comes out now.

@@ -50,7 +50,7 @@ fn what_nobody_has_is_an_error_before_the_time_is_over() {
         assert!(end.code == Some(1) && event["message"].as_str().unwrap().starts_with(expected), "{text}");
         assert!(end.took < Duration::from_secs(15), "{:?}", end.took);
     }
-    let receive = run(["receive", NOTHING, "--bootstrap", &node.target]);
+    let receive = run(["receive", NOTHING, "--patience", "0", "--bootstrap", &node.target]);
     assert!(receive.stderr.contains("announces this content on the DHT"), "{}", receive.stderr);
     assert_eq!(receive.code, Some(1));
 }

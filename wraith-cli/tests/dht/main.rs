@@ -6,6 +6,9 @@
 mod content;
 mod ends;
 mod fifty;
+#[path = "../cli/heard.rs"]
+mod heard;
+mod late;
 mod node;
 mod peers;
 mod state;

@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "../cli/heard.rs"]
+mod heard;
+mod late;
 mod records;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need no listener")]
@@ -126,11 +129,12 @@ fn what_nobody_has_and_a_network_that_is_not_there_end_in_one_line_within_the_ti
     let network = Network::new();
     let scene = Scene::empty("nobody");
     let begun = Instant::now();
-    let end = finish(&mut scene.receive(&"ab".repeat(32), &network.options(&[])));
+    let end = finish(&mut scene.receive(&"ab".repeat(32), &network.options(&["--patience", "0"])));
     assert!(error(&end).starts_with("nobody is known to have it: check the hash"), "{}", end.stderr);
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let options = options(&[silent.local_addr().unwrap().to_string()]);
     let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let options = [&options[..], &["--patience", "0"]].concat();
     let end = finish(&mut scene.receive(&"ab".repeat(32), &options));
     assert!(error(&end).starts_with("no node of the BitTorrent DHT answers: check"), "{}", end.stderr);
     assert!(begun.elapsed() < support::PATIENCE);

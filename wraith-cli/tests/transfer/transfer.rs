@@ -80,11 +80,16 @@ impl Scene {
     }
 
     pub(crate) fn send_from(&self, bind: &str, more: &[&str]) -> Sender {
-        let mut command = program(["send", "--json", "-q", "--bind", bind]);
-        command.args(more).arg(&self.source);
-        let process = Running::start(&mut command);
+        let process = Running::start(&mut self.send_command(bind, more));
         let event = process.event("ticket");
         Sender { process, event }
+    }
+
+    /// `send --json`, not started.
+    pub(crate) fn send_command(&self, bind: &str, more: &[&str]) -> Command {
+        let mut command = program(["send", "--json", "-q", "--bind", bind]);
+        command.args(more).arg(&self.source);
+        command
     }
 
     /// `receive --json` of a ticket into the target folder.

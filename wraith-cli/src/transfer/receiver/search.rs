@@ -1,7 +1,8 @@
 //! A source that was lost: it is looked for while the patience lasts, and what is verified stays. One that has nothing
-//! makes way for the next. When all is there, the source is looked for to be told so (`PROTO §10.12`).
+//! makes way for the next, and while there is nobody, networks are asked who else has it. When all is there, the source is looked for to be told so (`PROTO §10.12`).
 
 use wraith_proto::{CloseReason, Endpoint, Instant};
+use wraith_transfer_proto::Code;
 
 use super::Receiver;
 use crate::address::Target;
@@ -29,6 +30,7 @@ impl Receiver {
     /// Dials who is due, for the first time or again, and ends a search that has taken too long.
     pub(super) fn look(&mut self, now: Instant, endpoint: &mut Endpoint) {
         self.notice_silence(now, endpoint);
+        self.ask_networks(now);
         if self.link.is_some() && self.search.is_none() {
             return;
         }
@@ -39,6 +41,13 @@ impl Receiver {
             self.output.note(format_args!("no answer from {silent}: trying for up to {patience} s"));
         }
         if let Some(failure) = self.dialer.failure().filter(|_| self.link.is_none()) {
+            self.fail_source(now, failure);
+        }
+        if self.link.is_none()
+            && self.search.is_none()
+            && self.dialer.is_idle()
+            && let Some(failure) = self.quest.take_failure(now)
+        {
             self.fail_source(now, failure);
         }
         let Some(Search { target, .. }) = self.search.filter(|search| self.ends(search, now)) else { return };
@@ -61,10 +70,57 @@ impl Receiver {
         }
         self.progress.clear();
         self.output.note(format_args!("{failure}; asking others"));
+        self.leave_link();
+    }
+
+    /// The source cannot be had, or no longer. If all of the content is there, it is only not told; and while networks may
+    /// name another one, that one is waited for.
+    pub(super) fn fail_source(&mut self, now: Instant, failure: Failure) {
+        if self.complete.is_some() {
+            self.told = true;
+        } else if self.outcome.is_none() && self.quest.is_open(now) {
+            self.leave_link();
+            // Who was never there is not missed: the network's own answer says more.
+            let note = self.quest.wait(failure, now).filter(|_| self.dialer.has_tried());
+            self.note(note);
+        } else {
+            let why = self.quest.take_why().filter(|_| !self.dialer.has_tried());
+            self.fail(now, why.unwrap_or(failure), Code::STOPPED);
+        }
+    }
+
+    /// Lets go of the source, which has nothing more to bring.
+    fn leave_link(&mut self) {
         self.search = None;
         if let Some(link) = self.link.take() {
             self.fetcher.remove_source(link.session);
             self.left = Some(link.session);
+        }
+    }
+
+    /// Whether there is nobody who brings the content.
+    fn needs_source(&self) -> bool {
+        let is_alone = self.link.is_none() || self.search.is_some();
+        is_alone && self.complete.is_none() && self.outcome.is_none()
+    }
+
+    /// Asks networks who else has it, while nobody brings it, and takes whom they name.
+    fn ask_networks(&mut self, now: Instant) {
+        let needed = self.needs_source();
+        let others = self.link.is_some() || self.dialer.failure().is_none();
+        let found = self.quest.turn(now, needed, others);
+        self.note(found.notes);
+        if needed {
+            self.dialer.add(found.candidates, now);
+        } else {
+            self.dialer.keep(found.candidates);
+        }
+    }
+
+    fn note(&mut self, lines: impl IntoIterator<Item = String>) {
+        for line in lines {
+            self.progress.clear();
+            self.output.note(line);
         }
     }
 
@@ -86,7 +142,8 @@ impl Receiver {
         let listens = !dials && !self.patience.is_zero();
         let pulse = self.link.as_ref().filter(|_| listens).map(|link| link.pulse.next());
         let until = self.search.filter(|_| self.link.is_none()).map(|search| search.until);
-        [dial, pulse, until].into_iter().flatten().min()
+        let ask = self.quest.wake_at().filter(|_| self.needs_source());
+        [dial, pulse, until, ask].into_iter().flatten().min()
     }
 
     /// A source of which no packet comes is dialled beside its session, which goes on if it comes back to life.
