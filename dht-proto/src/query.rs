@@ -132,9 +132,9 @@ impl Query {
         (self.expected, self.conflict) = (None, None);
     }
 
-    /// Gives the paths their first nodes in turn.
+    /// Gives the paths their first nodes in turn, also those that come later.
     pub(crate) fn begin_with(&mut self, nodes: impl Iterator<Item = Node>) {
-        for (at, node) in nodes.enumerate() {
+        for (at, node) in (self.list.beginnings()..).zip(nodes) {
             self.list.hear(node, self.target.place(), (at % PATHS) as u8, 1);
         }
     }

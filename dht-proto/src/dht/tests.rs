@@ -362,6 +362,34 @@ fn a_silent_bootstrap_node_ends_in_joined_by_nobody_and_is_asked_again() {
     assert!(now < end);
 }
 
+#[test]
+fn nodes_to_begin_with_that_are_named_one_by_one_share_the_paths() {
+    let mut alone = Peer::new(1);
+    for at in 2..8 {
+        alone.dht.bootstrap(Peer::new(at).me, NOW);
+    }
+    assert_eq!(core::iter::from_fn(|| alone.sends(NOW)).count(), 3);
+    // Silent ones are passed by on all three at a time.
+    let stalled = alone.dht.poll_timeout();
+    alone.dht.handle_timeout(stalled);
+    assert_eq!(core::iter::from_fn(|| alone.sends(stalled)).count(), 3);
+}
+
+#[test]
+fn a_node_to_begin_with_is_asked_again_at_the_address_that_was_named_last() {
+    let (mut alone, other) = (Peer::new(1), Peer::new(2));
+    let elsewhere = NodeRef { address: Peer::new(3).me.address, ..other.me };
+    alone.dht.bootstrap(other.me, NOW);
+    assert_eq!(alone.sends(NOW).unwrap().0, other.me);
+    let mut now = NOW;
+    while !alone.dht.has_failed_to_join() {
+        now = alone.dht.poll_timeout();
+        alone.dht.handle_timeout(now);
+    }
+    alone.dht.bootstrap(elsewhere, now);
+    assert_eq!(alone.sends(now).unwrap().0, elsewhere);
+}
+
 /// Lets `time` pass at a network, whose messages take none.
 fn pass(peers: &mut [Peer], from: Instant, time: Duration) -> Instant {
     let end = from.saturating_add(time);

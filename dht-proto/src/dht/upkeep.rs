@@ -87,9 +87,10 @@ impl Upkeep {
         self.joined.take()
     }
 
-    /// Keeps a node to begin with, and forgets the oldest if there are too many.
+    /// Keeps a node to begin with, and forgets the oldest if there are too many. A lookup asks a node at one address alone, so
+    /// the last one takes the place of those before.
     fn keep(&mut self, node: Node) {
-        self.seeds.retain(|kept| *kept != node);
+        self.seeds.retain(|kept| kept.key != node.key);
         if self.seeds.is_full() {
             self.seeds.remove(0);
         }
