@@ -120,7 +120,7 @@ pub(super) fn unanswered(has_joined: bool, timeout: Duration, seeds: &[Target]) 
         let tried = shown(seeds);
         format!(
             "no node of the DHT answered within {seconds} s, tried {tried}: name one that runs with --bootstrap \
-             PEER@ADDR, and check that no firewall stops UDP"
+             PEER@ADDR, by the peer id that it has there, and check that no firewall stops UDP"
         )
     })
 }
@@ -130,6 +130,7 @@ fn shown(seeds: &[Target]) -> String {
     match seeds {
         [] => "none".to_owned(),
         [only] => only.addr.to_string(),
+        [first, other] => format!("{} and {}", first.addr, other.addr),
         [first, others @ ..] => format!("{} and {} others", first.addr, others.len()),
     }
 }

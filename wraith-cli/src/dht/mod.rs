@@ -56,20 +56,23 @@ pub(crate) fn run(common: &Common, output: Output, args: Dht) -> Result<()> {
 
 fn run_node(common: &Common, args: DhtNode, stop: &Stop) -> Result<()> {
     let output = common.output();
-    let Join { mut bootstrap, state } = args.join;
-    let state = state.or_else(state::default_path);
+    let Join { bootstrap, state } = args.join;
+    let mut seeds = within_reach(common, bootstrap)?;
+    let state = state.or_else(state::default_path).map(state::resolve);
     // Held until the end.
     let _lock = state.as_deref().map(state::lock).transpose()?;
     let known = state.as_deref().map_or(Ok(None), state::read)?;
-    bootstrap.extend(known.into_iter().flatten());
-    if bootstrap.is_empty() {
+    seeds.extend(known.into_iter().flatten());
+    let identity = identity::lasting(output, common.identity.as_deref())?;
+    seeds.retain(|seed| seed.id != identity.peer_id());
+    if seeds.is_empty() {
         output.note("no node to join through was named: waiting for others, as the first one");
     }
     let host = common.device.host();
     let job = NodeJob {
         output,
-        identity: identity::lasting(output, common.identity.as_deref())?,
-        seeds: bootstrap,
+        identity,
+        seeds,
         state,
         save_every: args.save_every,
         interface: host.interface().map(str::to_owned),
@@ -89,16 +92,27 @@ pub(crate) fn seeds(named: &[Target], state: Option<&Path>) -> Result<Vec<Target
     Ok(named.to_vec())
 }
 
-/// The same, of which there has to be one.
-fn some_seeds(join: &Join) -> Result<Vec<Target>> {
-    let seeds = seeds(&join.bootstrap, join.state.as_deref())?;
+/// The same for a command that has to have one, and that it can write to.
+fn some_seeds(common: &Common, join: &Join) -> Result<Vec<Target>> {
+    let seeds = within_reach(common, seeds(&join.bootstrap, join.state.as_deref())?)?;
     if seeds.is_empty() {
-        return Err(Failure::Usage(
-            "no node of the DHT is known here: name one with --bootstrap PEER@ADDR, as `wraith-cli dht node` prints it"
-                .to_owned(),
-        ));
+        let missing = join.state.as_deref().filter(|path| !path.exists());
+        let missing = missing.map(|path| format!(", {} does not exist", state::shown(path)));
+        return Err(Failure::Usage(format!(
+            "no node of the DHT is known here{}: name one with --bootstrap PEER@ADDR, as `wraith-cli dht node` prints it",
+            missing.unwrap_or_default()
+        )));
     }
     Ok(seeds)
+}
+
+/// Those of `seeds` whose IP version the address that was asked for has.
+fn within_reach(common: &Common, seeds: Vec<Target>) -> Result<Vec<Target>> {
+    let is_within = |seed: &Target| seed.bind_addr(common.bind).is_ok();
+    match seeds.first() {
+        Some(first) if !seeds.iter().any(is_within) => first.bind_addr(common.bind).map(|_| Vec::new()),
+        _ => Ok(seeds.into_iter().filter(is_within).collect()),
+    }
 }
 
 /// Milliseconds since 1970; 0 on a clock that is set before.

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use wraith_dht_proto::{Dht, Event, Header, Limits, MAX_DATAGRAM, NodeRef, SealedDht};
 use wraith_drivers::{App, Turn};
 use wraith_proto::{
-    Ecn, Endpoint, Event as SessionEvent, Identity, Instant, Payload, RxMeta, SessionHandle, Source,
+    Ecn, Endpoint, Event as SessionEvent, Identity, Instant, Payload, PeerId, RxMeta, SessionHandle, Source,
     StreamId, TxMeta, TxQueue, Via,
 };
 
@@ -20,8 +20,12 @@ use crate::identity::random_seed;
 /// Sealed datagrams that wait for the queue. The node itself has room for few answers, and a batch brings many requests.
 const READY: usize = 64;
 
-/// Nodes to begin with that are asked at one time: at first, and when none of them has answered.
-const KNOCKS: (usize, usize) = (32, 8);
+/// Nodes to begin with that are asked at one time, as long as there are some that were not asked yet: as many as a lookup
+/// keeps in mind. Twelve of them may be silent in each 1.5 s.
+const KNOCKS: usize = 50;
+
+/// Nodes to begin with that are asked again at one time when none has answered.
+const KNOCKS_AGAIN: usize = 8;
 
 /// Whether a node answers others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +43,8 @@ pub(crate) struct DhtPart {
     ready: VecDeque<Ready>,
     seeds: Vec<Target>,
     next_seed: usize,
+    /// Whether each of them was asked.
+    all_asked: bool,
     /// Something came or was due: whoever is written to may turn out to be nobody, and that is news without a datagram.
     stirred: bool,
     /// Something was written since the last turn, or could not be: what follows from that is due.
@@ -52,25 +58,25 @@ struct Ready {
 }
 
 impl DhtPart {
-    /// The node of `identity`, which begins to join through `seeds`.
+    /// The node of `identity`, which begins to join through `seeds`; itself and repetitions among them are left out.
     pub(crate) fn new(identity: Identity, role: Role, seeds: Vec<Target>, now: Instant) -> Result<Self> {
         let (limits, peers) = match role {
             Role::Node => (Limits::default(), 512),
             Role::Client => (Limits { records: 16, record_bytes: 32 << 10, ..Limits::default() }, 128),
         };
+        let seeds = in_turn(seeds, &identity.peer_id());
         let node = SealedDht::new(&limits, identity, cipher::PROVIDER, peers, &random_seed()?, now);
         let mut part = Self {
             node,
             role,
             ready: VecDeque::with_capacity(READY),
+            all_asked: seeds.is_empty(),
             seeds,
             next_seed: 0,
             stirred: false,
             sent: false,
         };
-        for seed in part.next_seeds(KNOCKS.0) {
-            part.node.dht_mut().bootstrap(seed, now);
-        }
+        part.knock(now);
         Ok(part)
     }
 
@@ -91,12 +97,6 @@ impl DhtPart {
 
     /// What happened.
     pub(crate) fn poll_event(&mut self) -> Option<Event<'_>> {
-        if self.node.dht().has_failed_to_join() {
-            // It tries again by itself, ever more seldom: with the next ones.
-            for seed in self.next_seeds(KNOCKS.1) {
-                self.node.dht_mut().keep_for_bootstrap(seed);
-            }
-        }
         self.node.dht_mut().poll_event()
     }
 
@@ -135,6 +135,9 @@ impl DhtPart {
         self.sent = false;
         self.stirred |= self.node.dht().poll_timeout() <= now;
         self.node.dht_mut().handle_timeout(now);
+        if self.node.dht().has_failed_to_join() {
+            self.knock(now);
+        }
     }
 
     /// For [`App::wake_at`].
@@ -145,16 +148,33 @@ impl DhtPart {
         self.node.dht().poll_timeout()
     }
 
-    /// The next of the nodes to begin with, all in turn.
+    /// Asks the next nodes to begin with.
+    fn knock(&mut self, now: Instant) {
+        let is_new = !self.all_asked;
+        let seeds = self.next_seeds(if is_new { KNOCKS } else { KNOCKS_AGAIN });
+        // In place of those that did not answer. Without more it tries again by itself, ever more seldom.
+        for &seed in &seeds {
+            self.node.dht_mut().keep_for_bootstrap(seed);
+        }
+        for seed in seeds.into_iter().filter(|_| is_new) {
+            self.node.dht_mut().bootstrap(seed, now);
+        }
+    }
+
+    /// The next of the nodes to begin with, all in turn, and no peer twice: a lookup asks it at one address alone.
     fn next_seeds(&mut self, most: usize) -> Vec<NodeRef> {
-        let count = self.seeds.len().min(most);
-        let next = (self.next_seed..self.next_seed + count).map(|at| {
-            let Target { id, addr } = self.seeds[at % self.seeds.len()];
-            NodeRef::new(&id, addr)
-        });
-        let next = next.collect();
-        self.next_seed = (self.next_seed + count).checked_rem(self.seeds.len()).unwrap_or(0);
-        next
+        let mut next: Vec<Target> = Vec::new();
+        while let Some(&seed) = self.seeds.get(self.next_seed) {
+            if next.len() == most || next.iter().any(|other| other.id == seed.id) {
+                break;
+            }
+            next.push(seed);
+            self.next_seed += 1;
+        }
+        if self.next_seed == self.seeds.len() {
+            (self.next_seed, self.all_asked) = (0, true);
+        }
+        next.iter().map(|Target { id, addr }| NodeRef::new(id, *addr)).collect()
     }
 
     /// Seals what there is to send. What goes to who has just sent something goes back the same way.
@@ -168,6 +188,21 @@ impl DhtPart {
             self.ready.push_back(Ready { meta: TxMeta { to, from, via, ecn: Ecn::NotEct }, len, bytes });
         }
     }
+}
+
+/// `seeds` without `own` and repetitions, each peer at its first address before any at its second.
+fn in_turn(seeds: Vec<Target>, own: &PeerId) -> Vec<Target> {
+    let mut rounds: Vec<Vec<Target>> = Vec::new();
+    for seed in seeds {
+        if seed.id == *own || rounds.iter().flatten().any(|other| *other == seed) {
+            continue;
+        }
+        match rounds.iter_mut().find(|round| round.iter().all(|other| other.id != seed.id)) {
+            Some(round) => round.push(seed),
+            None => rounds.push(vec![seed]),
+        }
+    }
+    rounds.concat()
 }
 
 fn canonical(address: SocketAddr) -> SocketAddr {

@@ -32,6 +32,11 @@ pub(crate) fn default_path() -> Option<PathBuf> {
     Some(state?.join("wraith").join("dht"))
 }
 
+/// Where `path` leads to. A link stays one when the file is replaced, and two links to one file are one.
+pub(crate) fn resolve(path: PathBuf) -> PathBuf {
+    if path.is_symlink() { path.canonicalize().unwrap_or(path) } else { path }
+}
+
 /// The contacts in `path`; [`None`] if there is no such file.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<Target>>> {
     let fail = |error: io::Error| {
@@ -40,11 +45,16 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<Target>>> {
             shown(path)
         ))
     };
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // A pipe that nobody writes to would never be open.
+    let is_file = match fs::metadata(path) {
+        Ok(metadata) => metadata.is_file(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(fail(error)),
     };
+    if !is_file {
+        return Err(fail(io::Error::other("it is no file")));
+    }
+    let file = File::open(path).map_err(fail)?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
     let text = std::str::from_utf8(&bytes).ok().filter(|_| bytes.len() as u64 <= MAX_FILE);
@@ -77,10 +87,16 @@ pub(crate) fn write(path: &Path, dht: &Dht) -> Result<()> {
 fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     make_folder(path)?;
     let new = beside(path, ".new");
-    let mut file = File::create(&new)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    let written = File::create(&new).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    });
+    if written.is_err() {
+        // On a full disk it is in the way of others.
+        let _ = fs::remove_file(&new);
+    }
+    written
 }
 
 fn make_folder(path: &Path) -> io::Result<()> {
@@ -134,7 +150,7 @@ fn damaged(path: &Path) -> Failure {
     ))
 }
 
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     escape(&path.display().to_string())
 }
 

@@ -25,7 +25,7 @@ use crate::stop::Stop;
 /// `dht put`: stores a value, prints its key.
 pub(super) fn put(common: &Common, args: DhtPut, stop: &Stop) -> Result<()> {
     let output = common.output();
-    let seeds = some_seeds(&args.ask.join)?;
+    let seeds = some_seeds(common, &args.ask.join)?;
     let signer = if args.sign {
         let identity = identity::lasting(output, common.identity.as_deref())?;
         let seq = args.seq.unwrap_or_else(|| unix_millis() / 1_000);
@@ -61,7 +61,7 @@ pub(super) fn get(common: &Common, output: Output, args: &DhtGet, stop: &Stop) -
         (None, Some(peer)) => (signed_key(peer, args.salt.unwrap_or(0)), &[Kind::Signed]),
         (None, None) => return Err(Failure::Usage("name a KEY, or a peer with --peer".to_owned())),
     };
-    let seeds = some_seeds(&args.ask.join)?;
+    let seeds = some_seeds(common, &args.ask.join)?;
     let lookup = Lookup { output, identity: fresh()?, seeds, timeout: args.ask.timeout, keep: false };
     run(common, lookup, Get { key, kinds, found: None }, stop)
 }
@@ -69,8 +69,16 @@ pub(super) fn get(common: &Common, output: Output, args: &DhtGet, stop: &Stop) -
 /// `dht announce`: says that this identity, at this address, has a content.
 pub(super) fn announce(common: &Common, args: &DhtAnnounce, stop: &Stop) -> Result<()> {
     let output = common.output();
-    let seeds = some_seeds(&args.ask.join)?;
+    let mut seeds = some_seeds(common, &args.ask.join)?;
     let identity = identity::lasting(output, common.identity.as_deref())?;
+    seeds.retain(|seed| seed.id != identity.peer_id());
+    if seeds.is_empty() {
+        return Err(Failure::Usage(
+            "the only node that is known here has the identity that is to be announced, and a node tells itself nothing: \
+             name another node with --bootstrap PEER@ADDR, or announce another --identity"
+                .to_owned(),
+        ));
+    }
     let lookup = Lookup { output, identity, seeds, timeout: args.ask.timeout, keep: args.keep };
     if args.keep {
         let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
@@ -85,7 +93,7 @@ pub(super) fn announce(common: &Common, args: &DhtAnnounce, stop: &Stop) -> Resu
 /// `dht find`: who provides a content, or where a peer is.
 pub(super) fn find(common: &Common, args: &DhtFind, stop: &Stop) -> Result<()> {
     let output = common.output();
-    let seeds = some_seeds(&args.ask.join)?;
+    let seeds = some_seeds(common, &args.ask.join)?;
     let lookup = Lookup { output, identity: fresh()?, seeds, timeout: args.ask.timeout, keep: false };
     match (args.hash, args.peer) {
         (Some(key), _) => run(common, lookup, FindProviders { key, providers: Vec::new() }, stop),

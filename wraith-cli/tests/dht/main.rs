@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![cfg(unix)]
 
+mod bootstrap;
 mod content;
 mod ends;
 mod fifty;

@@ -47,6 +47,47 @@ fn a_file_belongs_to_one_node_at_a_time() {
     Node::start(&folder, "node", &[]);
 }
 
+#[test]
+fn what_is_no_file_is_an_error_at_once_and_what_is_not_there_is_named() {
+    let folder = Folder::new("no-file");
+    let (pipe, identity) = (folder.path("pipe"), folder.path("own.id"));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::create_dir(folder.path("folder")).unwrap();
+    let identity = identity.to_str().unwrap();
+    for path in [pipe, folder.path("folder"), PathBuf::from("/dev/null")] {
+        let state = path.to_str().unwrap();
+        for verb in [&["node", "--identity", identity, "-q"][..], &["put", "x"]] {
+            let args = ["dht"].iter().chain(verb).copied().chain(["--bind", "127.0.0.1", "--state", state]);
+            let (message, _) = error(args);
+            assert!(
+                message.starts_with(&format!("cannot read the contacts {state}: it is no file; name")),
+                "{message}"
+            );
+        }
+    }
+    let missing = folder.path("missing");
+    let missing = missing.to_str().unwrap();
+    let end = run(["dht", "put", "x", "--state", missing]);
+    assert!(end.error(2).contains(&format!("{missing} does not exist")), "{}", end.stderr);
+}
+
+#[test]
+fn a_link_to_the_file_stays_a_link_and_is_the_same_file_to_another_node() {
+    let folder = Folder::new("link");
+    let first = Node::start(&folder, "first", &[]);
+    let (real, link) = (folder.path("real"), folder.path("node.state"));
+    fs::write(&real, format!("wraith-dht-1\n{}\nend 1\n", first.target)).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let before = fs::metadata(&real).unwrap().ino();
+    let node = Node::start(&folder, "node", &[]);
+    assert_eq!(node.joined(), 1);
+    assert!(link.is_symlink() && fs::metadata(&real).unwrap().ino() != before);
+    let (real, other) = (real.to_str().unwrap(), folder.path("other.id"));
+    let other = other.to_str().unwrap();
+    let (message, _) = error(["dht", "node", "-q", "--identity", other, "--state", real]);
+    assert!(message.starts_with(&format!("another node keeps its contacts in {real}")), "{message}");
+}
+
 /// Whether the file was replaced is seen by its number.
 fn number(node: &Node) -> u64 {
     fs::metadata(&node.state).unwrap().ino()

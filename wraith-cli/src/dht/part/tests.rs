@@ -162,6 +162,54 @@ fn nodes_that_do_not_answer_are_asked_again_ever_more_seldom_and_all_in_turn() {
     assert!(begun[1] < Duration::from_secs(15) && last >= Duration::from_secs(32), "{begun:?}");
 }
 
+/// Whom `node` asks until it has asked all, and when it last asked somebody for the first time.
+fn asks(node: &mut Host, others: usize) -> (Vec<SocketAddr>, Duration) {
+    let (mut asked, mut now) = (Vec::new(), NOW);
+    while asked.len() < others && now < NOW.saturating_add(Duration::from_mins(1)) {
+        node.part.on_turn(now);
+        while node.part.poll_event().is_some() {}
+        let mut wire = Wire::new(usize::MAX);
+        node.part.on_transmit(now, &mut wire);
+        for (meta, _) in wire.sent {
+            if !asked.contains(&meta.to) {
+                asked.push(meta.to);
+            }
+        }
+        now = node.part.wake_at().max(now.saturating_add(Duration::from_millis(1)));
+    }
+    (asked, now.saturating_since(NOW))
+}
+
+#[test]
+fn a_hundred_silent_nodes_are_all_asked_before_a_question_is_given_up() {
+    let silent: Vec<_> = (10..110).map(|at| Host::new(at, Role::Node, &[])).collect();
+    let mut client = Host::new(1, Role::Client, &silent.iter().collect::<Vec<_>>());
+    let (asked, took) = asks(&mut client, silent.len());
+    assert_eq!(asked.len(), silent.len());
+    assert!(took < Duration::from_secs(16), "{took:?}");
+}
+
+#[test]
+fn a_peer_is_asked_at_its_next_address_at_once_when_the_one_before_is_silent() {
+    let other = Host::new(2, Role::Node, &[]).me;
+    let at = |host: u8| Target { addr: SocketAddr::from(([127, 0, 0, host], 5)), ..other };
+    let seeds = vec![at(7), at(8), at(9)];
+    let part = DhtPart::new(Identity::from_seed([1; 32]), Role::Client, seeds.clone(), NOW).unwrap();
+    let mut client = Host { part, me: at(1) };
+    let (asked, took) = asks(&mut client, 3);
+    assert_eq!(asked, seeds.iter().map(|seed| seed.addr).collect::<Vec<_>>());
+    assert!(took < Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
+fn nodes_to_begin_with_come_once_the_first_addresses_first_and_without_the_own() {
+    let [own, a, b, c] = [1, 2, 3, 4].map(|at| Host::new(at, Role::Node, &[]).me);
+    let elsewhere = |target: Target| Target { addr: SocketAddr::from(([127, 9, 9, 9], 5)), ..target };
+    let named = vec![a, elsewhere(a), a, own, elsewhere(own), b, elsewhere(b), c];
+    assert_eq!(in_turn(named, &own.id), [a, b, c, elsewhere(a), elsewhere(b)]);
+    assert_eq!(in_turn(vec![own], &own.id), []);
+}
+
 #[test]
 fn datagrams_of_others_are_left_to_the_endpoint() {
     let mut node = Host::new(1, Role::Node, &[]);
