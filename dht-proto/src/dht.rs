@@ -10,7 +10,7 @@ use crate::event::{Event, QueryId, StartError};
 use crate::header::{MAX_UNSEALED, Transaction};
 use crate::id::Id;
 use crate::message::{Ask, Reply, StoreResult};
-use crate::node::{Node, NodeRef};
+use crate::node::{Node, NodeRef, has_room_for};
 use crate::query::{Goal, Phase, Query};
 use crate::random::Random;
 use crate::rate::Rate;
@@ -138,7 +138,7 @@ impl Dht {
         }
         if admitted.is_request {
             let ask = Ask::parse(message).map_err(|_| DropReason::Malformed)?;
-            self.answer(now, from, admitted.transaction, &ask)
+            self.answer(now, from, &admitted, &ask)
         } else {
             let (token, reply) = Reply::parse(message).map_err(|_| DropReason::Malformed)?;
             self.answered(now, from, admitted.transaction, token, &reply)
@@ -327,6 +327,8 @@ impl Dht {
         token: Token,
         reply: &Reply<'_>,
     ) -> Result<(), DropReason> {
+        let seconds = self.seconds(now);
+        let mut comes_back = false;
         let is_its =
             |ping: &Ping| ping.node == from && ping.sent.is_some_and(|(sent, _)| sent == transaction);
         if let Some(at) = self.pings.iter().position(is_its) {
@@ -339,21 +341,31 @@ impl Dht {
             let mut taken =
                 running.filter_map(|query| query.take(transaction, &from).map(|asked| (query, asked)));
             let (query, asked) = taken.next().ok_or(DropReason::Unasked)?;
+            let had_token =
+                asked.0.token != Token::default() || self.table.token(&from, seconds) != Token::default();
+            comes_back = !had_token;
             apply(query, asked, &self.key, token, reply);
         }
-        let seconds = self.seconds(now);
         if let Some(oldest) = self.table.answered(from, token, seconds) {
-            self.ping(oldest);
+            self.ping(oldest, None);
+        }
+        // It pings nobody who may have forged its address. Who has a place here may have one there, for both share as many
+        // bits with the other: so it is shown that this node receives what it sends.
+        if comes_back && self.table.has_placed(&from) {
+            self.ping(from, Some(token));
         }
         self.go_on(now);
         Ok(())
     }
 
-    /// Asks a node whether it is there, if not too many are asked already.
-    fn ping(&mut self, node: Node) {
-        if !self.pings.iter().any(|ping| ping.node.key == node.key) {
+    /// Asks a node whether it is there, if not too many are asked already; with `token` if it has just given one.
+    fn ping(&mut self, node: Node, token: Option<Token>) {
+        let mut asked = self.pings.iter().map(|ping| &ping.node.address);
+        // Nobody keeps others from being asked by many keys in one place.
+        let has_room = has_room_for(&mut asked, &node.address);
+        if has_room && !self.pings.iter().any(|ping| ping.node.key == node.key) {
             // If there is no room it is asked another time.
-            let _ = self.pings.push(Ping { node, token: None, sent: None, answers: 0 });
+            let _ = self.pings.push(Ping { node, token, sent: None, answers: 0 });
         }
     }
 

@@ -177,6 +177,11 @@ impl Table {
         })
     }
 
+    /// Whether `node` has a place, and does not wait for one.
+    pub(crate) fn has_placed(&self, node: &Node) -> bool {
+        self.find(node.id().place(), &node.key).is_some_and(|at| !self.contacts[at].spare)
+    }
+
     /// The contact that was silent for longest, spares apart, if that is longer than [`STALE`].
     pub(crate) fn stalest(&self, now: u32) -> Option<Node> {
         let live = (0..self.len).filter(|&at| !self.contacts[at].spare);

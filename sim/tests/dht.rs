@@ -136,6 +136,21 @@ fn each_family_is_a_network_of_its_own() {
 }
 
 #[test]
+fn nodes_that_join_in_one_moment_do_not_stay_apart() {
+    let limits = Limits { records: 16, record_bytes: 8 << 10, ..Limits::default() };
+    for loss in [0, 50_000] {
+        let mut net = DhtNetwork::new(limits, 1);
+        net.lose(loss);
+        for _ in 0..100 {
+            net.add(Duration::ZERO);
+        }
+        net.run_for(Duration::from_secs(30));
+        let contacts: Vec<usize> = (0..100).map(|at| net.node(at).contact_count()).collect();
+        assert!(contacts.iter().all(|&count| count >= 20), "with loss of {loss} ppm: {contacts:?}");
+    }
+}
+
+#[test]
 fn nodes_notice_that_their_network_has_grown() {
     let mut net = DhtNetwork::new(Limits { records: 16, record_bytes: 8 << 10, ..Limits::default() }, 1);
     let grow = |net: &mut DhtNetwork, count| {

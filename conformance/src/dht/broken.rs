@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::memory::CoreSubject;
 use super::subject::{Doors, Subject, Target};
 use crate::case::Verdict;
-use crate::peer::dht::{Ask, Header, Held, LONGEST, Node, Offer, Reply, Signed, open, seal};
+use crate::peer::dht::{Ask, Header, Held, LONGEST, NOTE, Node, Offer, Reply, Signed, open, seal};
 use crate::peer::{Note, open_note};
 use crate::protocol::Door;
 
@@ -29,7 +29,7 @@ type Fault = fn(&mut Broken, Door, &[u8]) -> Option<Vec<Vec<u8>>>;
 
 /// Every wrong node, and first one without a fault, which every case passes.
 pub fn specimens() -> Vec<Specimen> {
-    let list: [(&str, Fault, &str); 15] = [
+    let list: [(&str, Fault, &str); 17] = [
         ("sound", |_, _, _| None, ""),
         ("answers short requests", short, "requests/a_request_without_a_token_has_1200_bytes"),
         ("takes any address token", any_token, "requests/a_token_is_good_at_its_address_alone"),
@@ -47,6 +47,12 @@ pub fn specimens() -> Vec<Specimen> {
         ("checks no signature", unsigned, "records/what_its_owner_did_not_sign_is_refused"),
         ("ignores conditions", condition, "records/a_condition_has_to_hold"),
         ("names who only asked", unproven, "contacts/who_only_asks_is_not_named_until_it_answers"),
+        ("pings who may be forged", forged, "contacts/who_has_not_proven_its_address_is_not_pinged"),
+        (
+            "never comes back with a token",
+            aloof,
+            "contacts/who_answers_a_request_without_a_token_is_pinged_with_its_own",
+        ),
         (
             "takes answers from anywhere",
             anywhere,
@@ -224,6 +230,25 @@ fn unproven(node: &mut Broken, door: Door, datagram: &[u8]) -> Option<Vec<Vec<u8
     let Ask::FindNode(_) = ask else { return None };
     let nodes = node.nodes.iter().filter(|other| other.peer != from).copied().take(20).collect();
     Some(node.answer(&header, from, &Reply::Found { write_token: [1; 8], held: Held::Nothing, nodes }))
+}
+
+/// A ping beside the answer.
+fn forged(node: &mut Broken, door: Door, datagram: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (Header::Request { transaction, token: [0, ..] }, to, _) = node.request(datagram)? else {
+        return None;
+    };
+    node.inner.send(door, datagram).ok()?;
+    let mut ping = Ask::Ping.to_bytes();
+    ping.resize(LONGEST - 25 - NOTE, 0);
+    let note = Note { seed: node.inner.identity, to, randomness: [6; 32] };
+    let sealed = seal(&note, &Header::Request { transaction, token: [0; 16] }, &ping);
+    Some(sealed.into_iter().map(|(datagram, _)| datagram).collect())
+}
+
+/// From whom it is named, no answer to a search counts.
+fn aloof(node: &mut Broken, door: Door, datagram: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (Header::Answer { .. }, _, message) = open(&node.inner.identity, datagram).ok()? else { return None };
+    (door == Door::Back && message.get(16) == Some(&2)).then(Vec::new)
 }
 
 fn anywhere(node: &mut Broken, _: Door, datagram: &[u8]) -> Option<Vec<Vec<u8>>> {

@@ -19,6 +19,8 @@ pub struct Admitted {
     pub(super) from: Address,
     pub(super) transaction: Transaction,
     pub(super) is_request: bool,
+    /// Its sender has shown that it receives at its address.
+    pub(super) is_proven: bool,
     header: u8,
 }
 
@@ -71,19 +73,18 @@ impl Dht {
             return Err(DropReason::BadSender);
         }
         let (header, read) = Header::parse(datagram).map_err(|_| DropReason::Malformed)?;
-        let admitted = |transaction, is_request| {
-            Ok(Some(Admitted { from, transaction, is_request, header: read as u8 }))
+        let admitted = |transaction, is_request, is_proven| {
+            Ok(Some(Admitted { from, transaction, is_request, is_proven, header: read as u8 }))
         };
         match header {
             Header::Request { transaction, token } => {
-                if self.admits(now, &from, transaction, &token, len)? {
-                    admitted(transaction, true)
-                } else {
-                    Ok(None)
+                match self.admits(now, &from, transaction, &token, len)? {
+                    Some(is_proven) => admitted(transaction, true, is_proven),
+                    None => Ok(None),
                 }
             }
             Header::Answer { transaction } if self.admits_answer(transaction, &from) => {
-                admitted(transaction, false)
+                admitted(transaction, false, true)
             }
             Header::Token { transaction, token } if self.admits_answer(transaction, &from) => {
                 self.ask_again(transaction, token).map(|()| None)
@@ -92,7 +93,8 @@ impl Dht {
         }
     }
 
-    /// Whether a request is to be answered; it gets a token instead if its sender may be forged and is one too many.
+    /// Whether the sender of a request that is to be answered has proven its address; [`None`] if it gets a token instead,
+    /// since it has not and is one too many.
     fn admits(
         &mut self,
         now: Instant,
@@ -100,21 +102,21 @@ impl Dht {
         transaction: Transaction,
         token: &Token,
         len: usize,
-    ) -> Result<bool, DropReason> {
+    ) -> Result<Option<bool>, DropReason> {
         if self.outbox.is_full() {
             return Err(DropReason::Busy);
         }
         if self.tokens.is_address(now, from, token) {
-            return if self.rate.admits(from, now) { Ok(true) } else { Err(DropReason::TooMany) };
+            return if self.rate.admits(from, now) { Ok(Some(true)) } else { Err(DropReason::TooMany) };
         }
         // Who has not shown that it owns its address gets no more bytes than it sent, whatever it gets.
         if len >= MAX_DATAGRAM && self.strangers.admits(from, now) {
-            return Ok(true);
+            return Ok(Some(false));
         }
         let to = Node { key: [0; 32], address: *from };
         // There is room.
         let _ = self.outbox.push_back(Outgoing { to, transaction, what: What::Token });
-        Ok(false)
+        Ok(None)
     }
 
     fn admits_answer(&mut self, transaction: Transaction, from: &Address) -> bool {

@@ -3,7 +3,7 @@
 use wraith_proto::Instant;
 use wraith_proto::wire::{Full, Writer};
 
-use super::{Dht, DropReason, Transmit};
+use super::{Admitted, Dht, DropReason, Transmit};
 use crate::header::{Header, MAX_UNSEALED, Transaction};
 use crate::id::Id;
 use crate::message::{
@@ -35,7 +35,7 @@ impl Dht {
         &mut self,
         now: Instant,
         from: Node,
-        transaction: Transaction,
+        admitted: &Admitted,
         ask: &Ask<'_>,
     ) -> Result<(), DropReason> {
         if self.outbox.is_full() {
@@ -51,9 +51,10 @@ impl Dht {
             }
         };
         // There is room.
-        let _ = self.outbox.push_back(Outgoing { to: from, transaction, what });
-        if self.table.wants(&from) {
-            self.ping(from);
+        let _ = self.outbox.push_back(Outgoing { to: from, transaction: admitted.transaction, what });
+        // What goes to an address that may be forged comes to no more bytes than it sent, and the answer may be as long.
+        if admitted.is_proven && self.table.wants(&from) {
+            self.ping(from, None);
         }
         Ok(())
     }

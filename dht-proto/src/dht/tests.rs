@@ -14,6 +14,8 @@ use crate::message::{Held, Nodes, Offer, write_ask};
 use crate::record::value_key;
 use wraith_proto::wire::Writer;
 
+mod places;
+
 const NOW: Instant = Instant::from_nanos(3_600_000_000_000);
 
 /// A node with its name.
@@ -48,6 +50,16 @@ fn request(token: Token, ask: &Ask<'_>, padded: bool) -> Vec<u8> {
     write_ask(&mut w, ask).unwrap();
     let len = if padded { MAX_UNSEALED } else { w.len() };
     bytes[..len].to_vec()
+}
+
+/// Asks with the token that it has just been given, so that it is pinged: the ping.
+fn pinged(other: &mut Peer, from: NodeRef) -> Vec<u8> {
+    let token = other.dht.tokens.address(NOW, &Node::from(from).address);
+    answer_to(other, from, &request(token, &Ask::Ping, false));
+    let (to, ping) = other.sends(NOW).unwrap();
+    assert_eq!(to, from);
+    assert_eq!(Ask::parse(&ping[25..]), Ok(Ask::Ping));
+    ping
 }
 
 /// What an answer says.
@@ -137,9 +149,9 @@ fn who_only_asks_does_not_enter_the_table() {
     let (asks, mut other, request) = asking();
     answer_to(&mut other, asks.me, &request);
     assert_eq!(other.dht.contact_count(), 0);
-    let (to, ping) = other.sends(NOW).unwrap();
-    assert_eq!(to, asks.me);
-    assert_eq!(Ask::parse(&ping[25..]), Ok(Ask::Ping));
+    assert!(other.sends(NOW).is_none(), "its address may be forged");
+    pinged(&mut other, asks.me);
+    assert_eq!(other.dht.contact_count(), 0);
 }
 
 #[test]
@@ -236,9 +248,8 @@ fn four_answers_to_one_request_are_opened_at_most() {
 #[test]
 fn a_ping_is_asked_again_and_answered_within_the_same_limits() {
     // PROTO §14.6
-    let (asks, mut other, request) = asking();
-    answer_to(&mut other, asks.me, &request);
-    let (_, ping) = other.sends(NOW).unwrap();
+    let (asks, mut other) = (Peer::new(1), Peer::new(2));
+    let ping = pinged(&mut other, asks.me);
     let token = |of: &[u8], token: u8| [&[0x64], &of[1..9], &[token; 16]].concat();
     let elsewhere = NodeRef { address: "9.1.1.1:6".parse().unwrap(), ..asks.me };
     assert_eq!(other.handle(elsewhere, &token(&ping, 7)), Err(DropReason::Unasked));
@@ -435,7 +446,8 @@ fn who_knows_one_node_asks_over_all_paths_what_it_names() {
     assert!(joins.sends(NOW).is_none());
     let answer = answer_to(&mut peers[0], joins.me, &request);
     joins.handle(to, &answer).unwrap();
-    let asked: Vec<_> = core::iter::from_fn(|| joins.sends(NOW)).map(|(to, _)| to).collect();
+    let sent = core::iter::from_fn(|| joins.sends(NOW)).filter(|(_, sent)| sent[25] == 2);
+    let asked: Vec<_> = sent.map(|(to, _)| to).collect();
     assert_eq!(asked.len(), 3);
     // A path goes on with what it was told: the others wait for their own answers.
     let at = peers.iter().position(|peer| peer.me == asked[1]).unwrap();
@@ -509,6 +521,8 @@ fn a_public_node_does_not_make_others_send_to_private_addresses() {
         answer.extend_from_slice(&[ip[0]; 32]);
     }
     asks.handle(other.me, &answer).unwrap();
+    let (to, ping) = asks.sends(NOW).unwrap();
+    assert_eq!((to, ping[25]), (other.me, 1));
     let (to, _) = asks.sends(NOW).unwrap();
     assert_eq!(to.address, "9.50.1.1:5".parse().unwrap());
     assert!(asks.sends(NOW).is_none());

@@ -25,10 +25,10 @@ const TICK: Duration = Duration::from_secs(10);
 /// Time between two searches for more contacts.
 const REFRESH: Duration = Duration::from_mins(15);
 
-/// Milliseconds until a node that knows nobody tries again; twice as long each time, a minute at most.
+/// Milliseconds until a node that knows nobody, or few, tries again; twice as long each time, a minute at most.
 const RETRY: u32 = 2_000;
 
-/// How often that time doubles.
+/// How often that time doubles. Who knows few by then may know all that there are.
 const DOUBLINGS: u32 = 5;
 
 /// Random places that are looked up to find out how dense nodes lie, once there are more or fewer around this one.
@@ -64,7 +64,7 @@ pub(super) struct Upkeep {
     is_outdated: bool,
     /// The reach of the table when the last samples were taken.
     reach: Option<u64>,
-    /// Searches for the own place in a row that nobody answered.
+    /// Searches for the own place in a row after which too few are known.
     failures: u32,
 }
 
@@ -171,7 +171,7 @@ impl Dht {
         self.upkeep.tick = now.saturating_add(TICK);
         self.store.expire(seconds);
         if let Some(stale) = self.table.stalest(seconds) {
-            self.ping(stale);
+            self.ping(stale, None);
         }
         if let Stage::Rest(until) = self.upkeep.stage {
             self.spend_rest(until, now);
@@ -205,16 +205,10 @@ impl Dht {
                 if !self.upkeep.is_member {
                     self.upkeep.joined = Some(contacts);
                 }
-                self.upkeep.is_member = contacts > 0;
-                if contacts == 0 {
-                    let wait = RETRY << self.upkeep.failures;
-                    self.upkeep.failures = (self.upkeep.failures + 1).min(DOUBLINGS);
-                    // Who was turned away together does not come back together.
-                    let wait = Duration::from_millis(u64::from(wait / 2 + self.random.below(wait / 2)));
+                if let Some(wait) = self.tries_again_in(contacts) {
                     self.upkeep.stage = Stage::Rest(now.saturating_add(wait));
                     return;
                 }
-                self.upkeep.failures = 0;
                 0
             }
             Stage::Bucket(bucket) => bucket + 1,
@@ -229,6 +223,23 @@ impl Dht {
             let jitter = Duration::from_millis(u64::from(self.random.below(60_000)));
             self.upkeep.stage = Stage::Rest(now.saturating_add(REFRESH + jitter));
         }
+    }
+
+    /// How long to wait before the own place is searched for again, where so few nodes are known that others may have come
+    /// at the same time, whom nobody could name yet.
+    fn tries_again_in(&mut self, contacts: usize) -> Option<Duration> {
+        let is_member = contacts > 0;
+        let was_member = core::mem::replace(&mut self.upkeep.is_member, is_member);
+        if was_member != is_member || contacts >= K {
+            self.upkeep.failures = 0;
+        }
+        if contacts >= K || (is_member && self.upkeep.failures == DOUBLINGS) {
+            return None;
+        }
+        let wait = RETRY << self.upkeep.failures;
+        self.upkeep.failures = (self.upkeep.failures + 1).min(DOUBLINGS);
+        // Who was turned away together does not come back together.
+        Some(Duration::from_millis(u64::from(wait / 2 + self.random.below(wait / 2))))
     }
 
     /// Looks whether there is anything to do before the next search for contacts: records of this node are stored again,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::bench::{Asked, Bench, Voice};
 use crate::case::{Outcome, Verdict, ensure, ensure_eq};
-use crate::peer::dht::{Ask, Header, Held, LONGEST, Reply};
+use crate::peer::dht::{Ask, Header, Held, Kind, LONGEST, NOTE, Reply};
 use crate::protocol::Door;
 
 const TOKEN: [u8; 16] = [7; 16];
@@ -20,6 +20,42 @@ pub(super) fn who_only_asks_is_not_named_until_it_answers(bench: &mut Bench) -> 
     bench.answer(&ping, &Reply::Pong)?;
     ensure!(bench.names(back, front)?, "who answered is not named");
     ensure!(!bench.names(front, front)?, "§14.10: the one that asks is named");
+    Ok(())
+}
+
+/// Who asks may have forged its address: with a ping the answer would come to more bytes than it sent.
+pub(super) fn who_has_not_proven_its_address_is_not_pinged(bench: &mut Bench) -> Outcome {
+    let front = bench.front;
+    let (find, value) =
+        (Ask::FindNode(bench.rng.bytes32()), Ask::FindValue(bench.rng.bytes32(), Kind::Value));
+    for (ask, token) in [(Ask::Ping, [0; 16]), (find, [0; 16]), (value, TOKEN)] {
+        let (transaction, mut message) = (bench.transaction(), ask.to_bytes());
+        message.resize(LONGEST - 25 - NOTE, 0);
+        let request = bench.sealed(front, &Header::Request { transaction, token }, &message);
+        let reaction = bench.exchange(front.door, transaction, &request)?;
+        let pinged = again(bench, front)?;
+        ensure!(pinged.is_none(), "{} bytes and a ping for 1,200 of a stranger", reaction.len);
+    }
+    bench.pinged(front).map(drop)
+}
+
+/// Else nobody whom it asks could know that it receives at its address, and take it into a table.
+pub(super) fn who_answers_a_request_without_a_token_is_pinged_with_its_own(bench: &mut Bench) -> Outcome {
+    let back = bench.back;
+    let search = search(bench)?;
+    let nodes = vec![bench.node(back)];
+    bench.answer(&search, &Reply::Found { write_token: [1; 8], held: Held::Nothing, nodes })?;
+    let Some(asked) = again(bench, back)? else {
+        return Err(Verdict::Fail("§14.11: somebody who was named is not asked".to_owned()));
+    };
+    ensure_eq!(asked.token, [0; 16], "§14.5: the token of a request to somebody who gave none");
+    let found = Reply::Found { write_token: [1; 8], held: Held::Nothing, nodes: Vec::new() };
+    let answer = bench.answer_to(&asked, &found.to_bytes(&[9; 16]));
+    bench.send(Door::Back, &answer)?;
+    let Some(ping) = again(bench, back)? else {
+        return Err(Verdict::Fail("it does not come back with the token of an answer".to_owned()));
+    };
+    ensure_eq!((ping.ask, ping.token), (Ask::Ping, [9; 16]), "the ping, and its token");
     Ok(())
 }
 
@@ -149,25 +185,12 @@ pub(super) fn a_private_address_is_not_named_to_a_public_one(bench: &mut Bench) 
 }
 
 pub(super) fn a_list_of_21_nodes_is_dropped(bench: &mut Bench) -> Outcome {
-    if !bench.is_exact() {
-        let why = "its next lookup of its own may be an hour away";
-        return Err(Verdict::NotClaimed(why.to_owned()));
-    }
-    let (front, back) = (bench.front, bench.back);
-    bench.introduce(front)?;
+    let back = bench.back;
+    let search = search(bench)?;
     let found = |count| {
         move |bench: &mut Bench| {
             let nodes = vec![bench.node(back); count];
             Reply::Found { write_token: [1; 8], held: Held::Nothing, nodes }
-        }
-    };
-    let search = loop {
-        let Some(asked) = bench.asked(REFRESH)? else {
-            return Err(Verdict::Fail("§14.8: it never looks for other nodes".to_owned()));
-        };
-        match asked.ask {
-            Ask::FindNode(_) => break asked,
-            _ => bench.answer(&asked, &Reply::Pong)?,
         }
     };
     let (many, some) = (found(21)(bench), found(20)(bench));
@@ -176,4 +199,22 @@ pub(super) fn a_list_of_21_nodes_is_dropped(bench: &mut Bench) -> Outcome {
     bench.answer(&search, &some)?;
     ensure!(again(bench, back)?.is_some(), "nobody of a list of 20 is asked");
     Ok(())
+}
+
+/// A request of a lookup of its own, to the front.
+fn search(bench: &mut Bench) -> Outcome<Asked> {
+    if !bench.is_exact() {
+        let why = "its next lookup of its own may be an hour away";
+        return Err(Verdict::NotClaimed(why.to_owned()));
+    }
+    bench.introduce(bench.front)?;
+    loop {
+        let Some(asked) = bench.asked(REFRESH)? else {
+            return Err(Verdict::Fail("§14.8: it never looks for other nodes".to_owned()));
+        };
+        match asked.ask {
+            Ask::FindNode(_) => return Ok(asked),
+            _ => bench.answer(&asked, &Reply::Pong)?,
+        }
+    }
 }

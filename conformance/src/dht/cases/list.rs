@@ -27,6 +27,8 @@ macro_rules! __dht_cases {
             }
             contacts {
                 who_only_asks_is_not_named_until_it_answers: "PROTO §14.8, §14.10", Alike;
+                who_has_not_proven_its_address_is_not_pinged: "PROTO §14.5, §14.8", Alike;
+                who_answers_a_request_without_a_token_is_pinged_with_its_own: "PROTO §14.8", Alike;
                 an_answer_from_elsewhere_or_of_another_makes_no_contact: "PROTO §14.7", Alike;
                 answers_to_nothing_are_ignored: "PROTO §14.6, §14.7", Alike;
                 a_malformed_answer_does_not_count: "PROTO §14.4, §14.7", Alike;

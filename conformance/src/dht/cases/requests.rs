@@ -184,7 +184,6 @@ pub(super) fn a_datagram_of_1201_bytes_is_dropped(bench: &mut Bench) -> Outcome 
     pong(bench, bench.front).map(drop)
 }
 
-/// Its ping of who asks is a request of its own, and not counted here.
 pub(super) fn a_request_played_back_gets_no_more_bytes_than_it_has(bench: &mut Bench) -> Outcome {
     let token = pong(bench, bench.front)?;
     let find = Ask::FindNode(bench.rng.bytes32()).to_bytes();
@@ -196,9 +195,14 @@ pub(super) fn a_request_played_back_gets_no_more_bytes_than_it_has(bench: &mut B
         bench.reactions()?;
         // What goes to the victim is sealed to who asked first.
         bench.overhear(bench.front, Door::Back);
+        while bench.heard().is_some() {}
         bench.send(Door::Back, &request)?;
         let reactions = bench.reactions()?;
-        let bytes: usize = reactions.iter().map(|reaction| reaction.len).sum();
+        let mut bytes: usize = reactions.iter().map(|reaction| reaction.len).sum();
+        // With what it asks there, as whether somebody is there (§14.8).
+        while let Some(asked) = bench.heard() {
+            bytes += if asked.voice.door == Door::Back { asked.len } else { 0 };
+        }
         ensure!(bytes <= request.len(), "{bytes} bytes for {} that are played back", request.len());
         let astray = reactions.iter().any(|reaction| reaction.door != Door::Back);
         ensure!(!astray, "§14.2: an answer goes elsewhere than where its request came from");
