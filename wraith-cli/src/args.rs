@@ -248,7 +248,7 @@ pub(crate) struct Receive {
     /// Write the bytes to stdout instead of a file
     #[arg(long)]
     pub(crate) stdout: bool,
-    /// How long to look for a sender that does not answer or was lost on the way; 0 tries once
+    /// How long to wait for a sender that is not known yet, does not answer or was lost; 0 tries once
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
     pub(crate) patience: Duration,
     /// How files are read and written

@@ -56,6 +56,8 @@ pub(super) struct Quest {
     bytes: u64,
     /// Why nobody brings it, while others may still be named.
     waiting: Option<Failure>,
+    /// People were told of that.
+    is_told: bool,
 }
 
 struct Asked {
@@ -90,7 +92,16 @@ impl Quest {
         };
         let asked = networks.into_iter().map(asked).collect();
         let until = now.saturating_add(patience);
-        Self { asked, patience, until, last: (now, true), is_over: false, bytes: 0, waiting: None }
+        Self {
+            asked,
+            patience,
+            until,
+            last: (now, true),
+            is_over: false,
+            bytes: 0,
+            waiting: None,
+            is_told: false,
+        }
     }
 
     /// Takes answers, and asks where it is time, if somebody is `needed`. `others` says whether there is anybody else to
@@ -143,17 +154,20 @@ impl Quest {
         self.asked.iter().any(|asked| first(asked) || now < self.until)
     }
 
-    /// Nobody brings it because of `failure`: others are waited for. Returns what to tell people, once.
-    pub(super) fn wait(&mut self, failure: Failure, now: Instant) -> Option<String> {
-        let is_new = self.waiting.is_none();
-        let text = (is_new && now < self.until).then(|| again(&failure, self.patience));
-        self.waiting.get_or_insert(failure);
+    /// Nobody brings it because of `failure`: others are waited for. Whether anybody was `tried` says how much that
+    /// explains. Returns what to tell people, once.
+    pub(super) fn wait(&mut self, failure: Failure, now: Instant, tried: bool) -> Option<String> {
+        let tells = tried && now < self.until && !std::mem::replace(&mut self.is_told, true);
+        let text = tells.then(|| again(&failure, self.patience));
+        if tried || self.waiting.is_none() {
+            self.waiting = Some(failure);
+        }
         text
     }
 
     /// Somebody brings it.
     pub(super) fn end_wait(&mut self) {
-        self.waiting = None;
+        (self.waiting, self.is_told) = (None, false);
     }
 
     /// Why nobody brought it, once nobody is waited for any more.

@@ -70,7 +70,7 @@ fn without_patience_it_is_asked_once_and_waited_for() {
     assert_eq!(quest.turn(at(0), true, false), Found::default());
     assert!(quest.is_open(at(30_000)), "it has not answered");
     assert_eq!(quest.wake_at(), None, "nothing is due before the answer");
-    assert_eq!(quest.wait(failed("nobody was given"), at(1)), None);
+    assert_eq!(quest.wait(failed("nobody was given"), at(1), false), None);
     assert_eq!(quest.take_failure(at(30_000)), None);
     desk.borrow_mut().answer = Some(Err(failed("nobody: wait")));
     assert_eq!(quest.turn(at(30_001), true, false), Found::default(), "the error says it");
@@ -98,6 +98,20 @@ fn people_are_told_once_that_it_is_asked_again_and_anew_after_somebody_was_named
     assert_eq!(found, Found { candidates: vec![somebody()], notes: Vec::new() });
     turn(14_030, true, false, None);
     assert_eq!(notes(turn(14_040, false, true, nobody())), ["nobody: wait; going on without"]);
+}
+
+#[test]
+fn of_several_reasons_the_last_one_of_somebody_who_was_there_is_kept_and_the_first_is_told() {
+    let (mut quest, desk) = quest(60);
+    assert_eq!(quest.wait(failed("no address: give one"), at(0), false), None);
+    let told = Some("no answer from A: check; asking again for up to 60 s".to_owned());
+    assert_eq!(quest.wait(failed("no answer from A: check"), at(1), true), told);
+    assert_eq!(quest.wait(failed("no answer from B: check"), at(2), true), None);
+    assert_eq!(quest.wait(failed("no address: give one"), at(3), false), None);
+    assert_eq!(ask(&mut quest, &desk, 0, 61).len(), 5);
+    assert_eq!(quest.take_failure(at(60_000)), Some(failed("no answer from B: check")));
+    quest.end_wait();
+    assert_eq!(quest.take_failure(at(60_000)), None);
 }
 
 #[test]

@@ -80,8 +80,7 @@ impl Receiver {
             self.told = true;
         } else if self.outcome.is_none() && self.quest.is_open(now) {
             self.leave_link();
-            // Who was never there is not missed: the network's own answer says more.
-            let note = self.quest.wait(failure, now).filter(|_| self.dialer.has_tried());
+            let note = self.quest.wait(failure, now, self.dialer.has_tried());
             self.note(note);
         } else {
             let why = self.quest.take_why().filter(|_| !self.dialer.has_tried());
