@@ -1,6 +1,6 @@
 //! WRAITH on the `BitTorrent` DHT: who serves a content, where a peer is, and records that a peer signs.
 //!
-//! [`Mainline`] is a node of that network with six verbs, each with a deadline and a way to stop. What it finds is hearsay:
+//! [`Mainline`] is a node of that network with seven verbs, each with a deadline and a way to stop. What it finds is hearsay:
 //! an address has to prove by a session that it is the peer, or by its bytes that it has the content. A [`Record`] is
 //! proven, by three signatures (`docs/decisions/020-mainline.md`).
 //!
