@@ -75,7 +75,7 @@ pub(crate) struct DhtNode {
 
 #[derive(Args, Debug)]
 pub(crate) struct DhtPut {
-    /// The value; without it, stdin
+    /// The value, at most 1000 bytes, 900 with --sign; without it, stdin
     #[arg(value_name = "VALUE")]
     pub(crate) value: Option<String>,
     /// Sign it as this identity, which may replace it later

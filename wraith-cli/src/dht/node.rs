@@ -117,6 +117,10 @@ pub(crate) struct Keeper {
     running: Option<QueryId>,
     /// That nobody answers is said once.
     said_alone: bool,
+    /// Whether contacts were written in this run.
+    has_saved: bool,
+    /// That they cannot be written is said once, until they can.
+    said_unsaved: bool,
     failure: Option<Failure>,
 }
 
@@ -143,6 +147,8 @@ impl Keeper {
             seq: 0,
             running: None,
             said_alone: false,
+            has_saved: false,
+            said_unsaved: false,
             failure: None,
         }
     }
@@ -175,8 +181,18 @@ impl Keeper {
         let after = self.state.as_ref().map(|(_, most)| self.save_after.min(*most));
         self.save_at = after.map(|after| now.saturating_add(after));
         self.save_after = self.save_after.saturating_mul(2);
-        if let Err(failure) = self.save(part) {
-            self.failure.get_or_insert(failure);
+        match self.save(part) {
+            Ok(()) => (self.has_saved, self.said_unsaved) = (true, false),
+            // A disk that is full for a while is no reason to leave: the file of the last time is there, and others count on
+            // this node.
+            Err(failure) if self.has_saved => {
+                if !std::mem::replace(&mut self.said_unsaved, true) {
+                    self.output.note(format_args!("{failure}; going on, and trying again"));
+                }
+            }
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+            }
         }
     }
 

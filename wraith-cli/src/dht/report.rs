@@ -64,11 +64,7 @@ impl Told for Put {
         if let Some(conflict) = conflict
             && (nodes == 0 || self.expected.is_some() || seq.is_some_and(|seq| conflict >= seq))
         {
-            return Err(failed(format!(
-                "a record with sequence number {conflict} is there: look at it with `dht get --peer`, and give --seq {} \
-                 to replace it",
-                conflict.saturating_add(1)
-            )));
+            return Err(failed(refusal(conflict, self.expected)));
         }
         if nodes == 0 {
             return Err(failed(
@@ -159,6 +155,30 @@ impl Told for FindPeer {
     }
 }
 
+/// Why a signed record was not stored: a node has one with the number `conflict`, or none if that is 0; and what to do.
+fn refusal(conflict: u64, expected: Option<u64>) -> String {
+    match expected {
+        Some(expected) if conflict == 0 && expected != 0 => format!(
+            "there is no record with sequence number {expected}: look at what is there with `dht get --peer`, and leave \
+             --expected out if that is nothing"
+        ),
+        Some(expected) if conflict != expected => format!(
+            "a record with sequence number {conflict} is there, not {expected}: look at it with `dht get --peer`, and give \
+             --expected {conflict} and a higher --seq to replace it"
+        ),
+        _ => match conflict.checked_add(1) {
+            Some(next) => format!(
+                "a record with sequence number {conflict} is there: look at it with `dht get --peer`, and give --seq {next} \
+                 to replace it"
+            ),
+            None => format!(
+                "a record with sequence number {conflict} is there, the highest that there is: nothing replaces it; give \
+                 another --salt"
+            ),
+        },
+    }
+}
+
 /// So many nodes, in words.
 pub(super) fn counted(nodes: u8) -> String {
     if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") }
@@ -176,5 +196,29 @@ fn tell(output: Output, targets: &[Target], answered: Option<Target>) {
             target: target.to_string(),
             answered: answered == Some(*target),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_is_there_and_a_number_that_is_taken() {
+        let ends = |conflict, expected, start: &str, end: &str| {
+            let text = refusal(conflict, expected);
+            assert!(text.starts_with(start) && text.ends_with(end), "{text}");
+        };
+        ends(5, None, "a record with sequence number 5 is there: ", "give --seq 6 to replace it");
+        ends(5, Some(5), "a record with sequence number 5 is there: ", "give --seq 6 to replace it");
+        ends(5, Some(4), "a record with sequence number 5 is there, not 4: ", "a higher --seq to replace it");
+        ends(0, Some(4), "there is no record with sequence number 4: ", "if that is nothing");
+        ends(0, None, "a record with sequence number 0 is there: ", "give --seq 1 to replace it");
+        ends(
+            u64::MAX,
+            None,
+            &format!("a record with sequence number {} is there, ", u64::MAX),
+            "another --salt",
+        );
     }
 }

@@ -79,6 +79,12 @@ pub(super) fn announce(common: &Common, args: &DhtAnnounce, stop: &Stop) -> Resu
                 .to_owned(),
         ));
     }
+    if common.bind.is_none_or(|bind| bind.port() == 0) {
+        output.note(
+            "others are told a port of this command alone, where nobody serves: give it --bind of the program that does, or \
+             let `send --announce` do it",
+        );
+    }
     let lookup = Lookup { output, identity, seeds, timeout: args.ask.timeout, keep: args.keep };
     if args.keep {
         let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));

@@ -53,6 +53,11 @@ impl Node {
         self.process.finish()
     }
 
+    /// The end that it comes to by itself.
+    pub(crate) fn finish(self) -> Done {
+        self.process.finish()
+    }
+
     /// `kill -9`, as when the machine fails.
     pub(crate) fn kill(self) {
         drop(self);

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::node::{Node, error};
+use crate::node::{Node, error, put};
 use crate::support::{Folder, PATIENCE, run};
 
 #[test]
@@ -113,4 +113,35 @@ fn whoever_kills_a_node_while_it_writes_leaves_a_file_that_it_joins_by() {
         node.kill();
         seeds.clear();
     }
+}
+
+#[test]
+fn a_node_that_cannot_write_for_a_while_goes_on_and_writes_again() {
+    let folder = Folder::new("for-a-while");
+    let first = Node::start(&folder, "first", &[]);
+    let node = Node::start_with(&folder, "node", &[&first.target], &["--save-every", "1ms"]);
+    assert_eq!(node.joined(), 1);
+    // In the place of the new file that it writes next.
+    let until = Instant::now() + PATIENCE;
+    let obstacle = folder.path("node.state.new");
+    while fs::create_dir(&obstacle).is_err() {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+    let before = number(&node);
+    assert_eq!(put("while it cannot", &node).1, 2);
+    assert_eq!(number(&node), before);
+    fs::remove_dir(&obstacle).unwrap();
+    while number(&node) == before {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+    assert_eq!(node.end().code, Some(130));
+
+    // Who has never written has a file that is of no use.
+    fs::create_dir(&obstacle).unwrap();
+    let again = Node::start(&folder, "node", &[&first]);
+    assert_eq!(again.joined(), 1);
+    let end = again.finish();
+    assert!(end.error(1).starts_with("cannot write the contacts to"), "{}", end.stderr);
 }
