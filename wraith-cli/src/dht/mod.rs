@@ -36,9 +36,6 @@ use node::NodeJob;
 
 /// Runs a command of the DHT.
 pub(crate) fn run(common: &Common, output: Output, args: Dht) -> Result<()> {
-    if let DhtCommand::Sim(sim) = &args.command {
-        return sim::run(output, sim);
-    }
     let stop = Stop::on_ctrl_c()?;
     match args.command {
         DhtCommand::Node(args) => run_node(common, args, &stop),
@@ -50,7 +47,8 @@ pub(crate) fn run(common: &Common, output: Output, args: Dht) -> Result<()> {
         DhtCommand::Get(args) => verbs::get(common, output, &args, &stop),
         DhtCommand::Announce(args) => verbs::announce(common, &args, &stop),
         DhtCommand::Find(args) => verbs::find(common, &args, &stop),
-        DhtCommand::Sim(_) => Ok(()),
+        // It waits for nobody, so a signal ends it where it is.
+        DhtCommand::Sim(args) => sim::run(output, &args),
     }
 }
 

@@ -28,6 +28,9 @@ const LOOK: Duration = Duration::from_mins(1);
 /// just joined learns much.
 const FIRST_SAVE: Duration = Duration::from_secs(5);
 
+/// Milliseconds that the clock of an earlier run may have been ahead: who says that a later record is there lies.
+const AHEAD: u64 = 24 * 3_600 * 1_000;
+
 #[derive(Serialize)]
 #[serde(tag = "event", rename = "node")]
 struct NodeEvent {
@@ -114,6 +117,8 @@ pub(crate) struct Keeper {
     /// The addresses that others were told, and the sequence number of that.
     published: Vec<SocketAddr>,
     seq: u64,
+    /// What the last one was to outbid: once, for who refuses every number is no hindrance where others keep it.
+    outbid: Option<u64>,
     running: Option<QueryId>,
     /// That nobody answers is said once.
     said_alone: bool,
@@ -145,6 +150,7 @@ impl Keeper {
             look_at: None,
             published: Vec::new(),
             seq: 0,
+            outbid: None,
             running: None,
             said_alone: false,
             has_saved: false,
@@ -206,7 +212,7 @@ impl Keeper {
             return;
         }
         // Higher than what an earlier run may have published.
-        self.seq = unix_millis().max(self.seq + 1);
+        self.seq = unix_millis().max(self.seq.saturating_add(1));
         let signer = Signer { identity: self.identity.clone(), salt: whereabouts::SALT, seq: self.seq };
         let value = whereabouts::text(&addresses).into_bytes();
         let put = Put { value, signer: Some(signer), expected: None, stored: None };
@@ -218,10 +224,13 @@ impl Keeper {
 
     fn stored(&mut self, nodes: u8, conflict: Option<u64>) {
         self.running = None;
-        if nodes == 0 || conflict.is_some() {
+        // Nobody proves a number, and no record comes after the highest: what cannot be from an earlier run is not outbid.
+        let earlier = conflict.filter(|&seq| seq <= unix_millis().saturating_add(AHEAD));
+        let outbids = std::mem::replace(&mut self.outbid, earlier).is_none() && earlier.is_some();
+        if nodes == 0 || outbids {
             // It is tried again with a higher number.
             self.published.clear();
-            self.seq = self.seq.max(conflict.unwrap_or(0));
+            self.seq = self.seq.max(earlier.unwrap_or(0));
         }
         let addresses: Vec<_> = self.published.iter().map(ToString::to_string).collect();
         self.output
@@ -263,5 +272,42 @@ impl Errand for Keeper {
 
     fn wake_at(&self) -> Option<Instant> {
         self.save_at.into_iter().chain(self.look_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn published(seq: u64) -> Keeper {
+        let local: SocketAddr = "127.0.0.1:5".parse().unwrap();
+        let identity = Identity::from_seed([1; 32]);
+        let keeper = Keeper::new(Output::SILENT, identity, local, None, None);
+        Keeper { published: vec![local], seq, ..keeper }
+    }
+
+    #[test]
+    fn a_number_that_no_earlier_run_can_have_given_is_not_outbid() {
+        // The record with the highest number could never be replaced when the node moves.
+        for lie in [u64::MAX, u64::MAX - 1, unix_millis() + 2 * AHEAD] {
+            let mut keeper = published(7);
+            keeper.stored(3, Some(lie));
+            assert_eq!((keeper.published.len(), keeper.seq), (1, 7), "others keep it");
+            keeper.stored(0, Some(lie));
+            assert_eq!((keeper.published.len(), keeper.seq), (0, 7), "it is tried again");
+        }
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_run_is_outbid_and_who_refuses_every_number_is_passed_over() {
+        let ahead = unix_millis() + AHEAD / 2;
+        let mut keeper = published(7);
+        keeper.stored(3, Some(ahead));
+        assert_eq!((keeper.published.len(), keeper.seq), (0, ahead));
+        let mut keeper = Keeper { outbid: keeper.outbid, ..published(ahead + 1) };
+        keeper.stored(3, Some(ahead + 2));
+        assert_eq!((keeper.published.len(), keeper.seq), (1, ahead + 1));
+        keeper.stored(3, None);
+        assert_eq!(keeper.outbid, None);
     }
 }

@@ -64,7 +64,13 @@ impl Told for Put {
         if let Some(conflict) = conflict
             && (nodes == 0 || self.expected.is_some() || seq.is_some_and(|seq| conflict >= seq))
         {
-            return Err(failed(refusal(conflict, self.expected)));
+            let text = refusal(conflict, self.expected);
+            return Err(failed(if nodes == 0 {
+                text
+            } else {
+                // Nobody proves a number, so what a single one says may be a lie.
+                format!("{text}; {} took this one all the same", counted(nodes))
+            }));
         }
         if nodes == 0 {
             return Err(failed(

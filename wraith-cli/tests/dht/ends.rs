@@ -1,5 +1,6 @@
 //! Every command ends, with a result that says what it is.
 
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -116,4 +117,20 @@ fn wrong_usage_and_values_that_are_too_long_are_told_apart() {
     let (message, _) =
         error(["dht", "put", &"x".repeat(1_001), "--bootstrap", &format!("{peer}@127.0.0.1:9")]);
     assert!(message.starts_with("the value is too long: a record carries 1000 bytes, a signed one 900"));
+}
+
+#[test]
+fn a_signal_ends_a_simulation_as_it_ends_all_else() {
+    use nix::sys::signal::Signal;
+
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut sim = program(["dht", "sim", "-v", "--nodes", "1000000"]).spawn().unwrap();
+        let mut begun = String::new();
+        BufReader::new(sim.stderr.take().unwrap()).read_line(&mut begun).unwrap();
+        assert!(begun.contains("join and store"), "{begun}");
+        let pid = nix::unistd::Pid::from_raw(sim.id().try_into().unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+        let end = sim.wait_with_output().unwrap();
+        assert_eq!((end.status.code(), &*end.stdout), (Some(130), &b""[..]));
+    }
 }
