@@ -14,7 +14,7 @@ use crate::node::{Node, NodeRef, has_room_for};
 use crate::query::{Goal, Phase, Query};
 use crate::random::Random;
 use crate::rate::Rate;
-use crate::record::{Kind, Record};
+use crate::record::{Keyed, Kind, Record};
 use crate::shortlist::Entry;
 use crate::store::Store;
 use crate::table::Table;
@@ -232,14 +232,14 @@ impl Dht {
         expected: Option<u64>,
         now: Instant,
     ) -> Result<QueryId, StartError> {
-        let (key, kind) = (record.key(), record.kind());
+        let (keyed, kind) = (Keyed::new(*record), record.kind());
         let slot = self.free_slot().ok_or(StartError::Busy)?;
-        let result = self.store.put(&key, record, None, None, self.seconds(now)).0;
+        let result = self.store.put(&keyed, None, None, self.seconds(now)).0;
         if result != StoreResult::Stored {
             return Err(StartError::Refused(result));
         }
-        self.store.publish(&key, kind, self.seconds(now));
-        Ok(self.start_in(slot, Goal::Put(kind), key, expected, now))
+        self.store.publish(keyed.key(), kind, self.seconds(now));
+        Ok(self.start_in(slot, Goal::Put(kind), *keyed.key(), expected, now))
     }
 
     /// Tells the nodes nearest to `key` that this node provides what it names. They forget it after two hours.

@@ -74,16 +74,6 @@ pub enum Offer<'a> {
     Provider(Id),
 }
 
-impl Offer<'_> {
-    /// The key under which it is to be kept.
-    pub fn key(&self) -> Id {
-        match self {
-            Self::Record(record) => record.key(),
-            Self::Provider(key) => *key,
-        }
-    }
-}
-
 /// What an answer says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reply<'a> {

@@ -84,12 +84,43 @@ impl Record<'_> {
 
     /// Whether it belongs under `key` and is what its owner made.
     pub fn is_genuine(&self, key: &Id) -> bool {
+        self.key() == *key && self.is_sound()
+    }
+
+    /// Whether it is what its owner made, wherever it belongs.
+    fn is_sound(&self) -> bool {
         self.value().len() <= self.kind().max_value()
-            && self.key() == *key
             && match self {
                 Self::Value(_) => true,
                 Self::Signed(signed) => signed.is_signed(),
             }
+    }
+}
+
+/// A record and its key, which is computed once, and cannot be another's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keyed<'a> {
+    key: Id,
+    record: Record<'a>,
+}
+
+impl<'a> Keyed<'a> {
+    pub(crate) fn new(record: Record<'a>) -> Self {
+        Self { key: record.key(), record }
+    }
+
+    /// Where it belongs.
+    pub(crate) const fn key(&self) -> &Id {
+        &self.key
+    }
+
+    pub(crate) const fn record(&self) -> &Record<'a> {
+        &self.record
+    }
+
+    /// Whether it is what its owner made.
+    pub(crate) fn is_genuine(&self) -> bool {
+        self.record.is_sound()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::id::Id;
 use crate::message::{MAX_RECORD, StoreResult, read_record, write_record};
 use crate::node::{Address, Node};
 use crate::rate::cell;
-use crate::record::{Kind, Record};
+use crate::record::{Keyed, Kind, Record};
 
 mod blocks;
 
@@ -114,12 +114,12 @@ impl Store {
     /// it, and the sequence number of the record that is there now.
     pub(crate) fn put(
         &mut self,
-        key: &Id,
-        record: &Record<'_>,
+        keyed: &Keyed<'_>,
         expected: Option<u64>,
         from: Option<&Address>,
         now: u32,
     ) -> (StoreResult, u64) {
+        let (key, record) = (keyed.key(), keyed.record());
         let (kind, seq) = (record.kind(), record.seq());
         let mut bytes = [0; MAX_RECORD];
         let mut w = Writer::new(&mut bytes);
@@ -138,7 +138,7 @@ impl Store {
             return (StoreResult::Conflict, 0);
         }
         // Last, since signatures are dear.
-        if !record.is_genuine(key) {
+        if !keyed.is_genuine() {
             return (StoreResult::NotGenuine, 0);
         }
         if let Some(old) = old.filter(|&at| self.slots[at as usize].seq == seq) {

@@ -10,7 +10,7 @@ use crate::message::{
     Ask, MAX_RECORD, Offer, StoreResult, write_found, write_nodes, write_pong, write_stored,
 };
 use crate::node::Node;
-use crate::record::Kind;
+use crate::record::{Keyed, Kind};
 use crate::table::K;
 
 /// An answer that is written when it is sent.
@@ -95,14 +95,20 @@ impl Dht {
         let Ask::Store { write_token, expected, offer } = ask else {
             return (StoreResult::NotGenuine, 0);
         };
-        let key = offer.key();
+        let (key, keyed) = match offer {
+            Offer::Record(record) => {
+                let keyed = Keyed::new(*record);
+                (*keyed.key(), Some(keyed))
+            }
+            Offer::Provider(key) => (*key, None),
+        };
         if !self.tokens.is_write(now, from, &key, *write_token) {
             return (StoreResult::BadToken, 0);
         }
         let seconds = self.seconds(now);
-        match offer {
-            Offer::Record(record) => self.store.put(&key, record, *expected, Some(&from.address), seconds),
-            Offer::Provider(_) => (self.store.announce(&key, from, seconds), 0),
+        match keyed {
+            Some(keyed) => self.store.put(&keyed, *expected, Some(&from.address), seconds),
+            None => (self.store.announce(&key, from, seconds), 0),
         }
     }
 

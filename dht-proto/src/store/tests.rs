@@ -23,7 +23,7 @@ fn store() -> Store {
 }
 
 fn put(store: &mut Store, value: &[u8], from: u8, now: u32) -> StoreResult {
-    store.put(&value_key(value), &Record::Value(value), None, Some(&address(from)), now).0
+    store.put(&Keyed::new(Record::Value(value)), None, Some(&address(from)), now).0
 }
 
 fn value_of(store: &Store, key: &Id, kind: Kind, now: u32) -> Option<Vec<u8>> {
@@ -38,7 +38,7 @@ impl Owner {
     fn put(&self, store: &mut Store, seq: u64, value: &[u8], expected: Option<u64>) -> (StoreResult, u64) {
         let (peer, signature) = (self.0.peer_id(), sign(&self.0, 0, seq, value).unwrap());
         let signed = Signed { peer: peer.as_bytes(), salt: 0, seq, signature: &signature, value };
-        store.put(&signed.key(), &Record::Signed(signed), expected, Some(&address(1)), 0)
+        store.put(&Keyed::new(Record::Signed(signed)), expected, Some(&address(1)), 0)
     }
 
     fn value(&self, store: &Store) -> Option<Vec<u8>> {
@@ -58,9 +58,14 @@ fn values_of_every_length_come_back() {
 }
 
 #[test]
-fn a_value_under_another_key_is_not_genuine() {
-    let result = store().put(&value_key(b"a"), &Record::Value(b"b"), None, None, 0);
-    assert_eq!(result, (StoreResult::NotGenuine, 0));
+fn a_value_is_kept_under_its_own_key_alone() {
+    // PROTO §14.13
+    let mut store = store();
+    assert_eq!(put(&mut store, b"b", 1, 0), StoreResult::Stored);
+    let value = |key| value_of(&store, &key, Kind::Value, 0);
+    assert_eq!((value(value_key(b"b")), value(value_key(b"a"))), (Some(b"b".to_vec()), None));
+    assert!(value(Id::from_bytes(*blake3::hash(b"b").as_bytes())).is_none());
+    assert!(value_of(&store, &value_key(b"b"), Kind::Signed, 0).is_none());
 }
 
 #[test]
@@ -91,7 +96,7 @@ fn a_forged_signature_replaces_nothing() {
     owner.put(&mut store, 5, b"five", None);
     let peer = owner.0.peer_id();
     let forged = Signed { peer: peer.as_bytes(), salt: 0, seq: 9, signature: &[1; 64], value: b"nine" };
-    let result = store.put(&forged.key(), &Record::Signed(forged), None, None, 0);
+    let result = store.put(&Keyed::new(Record::Signed(forged)), None, None, 0);
     assert_eq!(result.0, StoreResult::NotGenuine);
     assert_eq!(owner.value(&store), Some(b"five".to_vec()));
 }
@@ -116,7 +121,7 @@ fn a_record_expires_unless_it_is_stored_again() {
 fn own_records_stay_and_are_due_every_hour_and_every_minute_until_others_keep_them() {
     let mut store = store();
     let key = value_key(b"a");
-    store.put(&key, &Record::Value(b"a"), None, None, 0);
+    store.put(&Keyed::new(Record::Value(b"a")), None, None, 0);
     store.publish(&key, Kind::Value, 0);
     for at in [1, 2] {
         assert_eq!(store.due(at * REPEAT - 1), None);

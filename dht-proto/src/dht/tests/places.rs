@@ -12,7 +12,7 @@ fn longest_answers(node: &mut Peer) -> Vec<Ask<'static>> {
     let peer = *identity.peer_id().as_bytes();
     let signed = crate::Signed { peer: &peer, salt: 1, seq: 1, signature: &signature, value: &long };
     let [value, signed] = [Record::Value(value), Record::Signed(signed)].map(|record| {
-        let kept = node.dht.store.put(&record.key(), &record, None, None, 0);
+        let kept = node.dht.store.put(&Keyed::new(record), None, None, 0);
         assert_eq!(kept.0, StoreResult::Stored);
         record.key()
     });
