@@ -267,6 +267,29 @@ fn a_ping_is_asked_again_and_answered_within_the_same_limits() {
 }
 
 #[test]
+fn who_does_not_see_a_ping_pass_cannot_use_up_its_answers() {
+    // PROTO §14.6
+    let (asks, mut other) = (Peer::new(1), Peer::new(2));
+    let ping = pinged(&mut other, asks.me);
+    let elsewhere = NodeRef { address: "9.1.1.1:6".parse().unwrap(), ..asks.me };
+    for at in 0..=255 {
+        // Without its transaction from where it went, and with it from elsewhere.
+        let guess = [at, ping[2], ping[3], ping[4], ping[5], ping[6], ping[7], ping[8] ^ 1];
+        for (from, transaction) in [(asks.me, &guess[..]), (elsewhere, &ping[1..9])] {
+            for behind in [&[7; 16][..], &[0; 16]] {
+                let token = [&[0x64], transaction, behind].concat();
+                assert_eq!(other.handle(from, &token), Err(DropReason::Unasked));
+            }
+            let pong = [&[0x63], transaction, &[1; 16], &[1]].concat();
+            assert_eq!(other.handle(from, &pong), Err(DropReason::Unasked));
+        }
+    }
+    let pong = [&[0x63], &ping[1..9], &[1; 16], &[1]].concat();
+    assert_eq!(other.handle(asks.me, &pong), Ok(()));
+    assert_eq!(other.dht.contacts().collect::<Vec<_>>(), [asks.me]);
+}
+
+#[test]
 fn a_node_that_cannot_be_sealed_to_is_given_up_at_once() {
     let mut alone = Peer::new(1);
     alone.dht.bootstrap(Peer::new(2).me, NOW);
