@@ -49,9 +49,18 @@ pub enum Outcome<'a> {
     Stored {
         /// Nodes that keep it; 0 is a failure.
         nodes: u8,
-        /// The highest sequence number that made nodes refuse it.
-        conflict: Option<u64>,
+        /// What others refused it for. None of them proves that it has such a record.
+        conflict: Option<Conflict>,
     },
+}
+
+/// Nodes refused a signed record for the sequence number of one that they have, or have not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conflict {
+    /// How many did.
+    pub nodes: u8,
+    /// The highest number that one of them named; 0 also stands for no record.
+    pub seq: u64,
 }
 
 /// Nodes that answered, nearest first.

@@ -41,7 +41,7 @@ mod token;
 
 pub use config::Limits;
 pub use dht::{Admitted, Dht, DropReason, Transmit};
-pub use event::{Closest, Event, Outcome, Providers, QueryId, StartError};
+pub use event::{Closest, Conflict, Event, Outcome, Providers, QueryId, StartError};
 pub use header::{Header, MAX_DATAGRAM, MAX_HEADER, MAX_UNSEALED, Transaction};
 pub use id::Id;
 pub use message::{Ask, Held, MAX_NODES, Nodes, Offer, Reply, StoreResult, write_ask};

@@ -2,6 +2,7 @@
 
 use wraith_proto::Instant;
 
+use crate::event::Conflict;
 use crate::header::Transaction;
 use crate::id::Id;
 use crate::message::{Held, MAX_NODE, Nodes, Reply, StoreResult, write_node, write_record};
@@ -90,8 +91,8 @@ pub(crate) struct Query {
     pub(crate) hops: u8,
     /// Nodes that keep the record.
     pub(crate) stored: u8,
-    /// The sequence number for which a node refused it.
-    pub(crate) conflict: Option<u64>,
+    /// What nodes refused it for.
+    pub(crate) conflict: Option<Conflict>,
 }
 
 impl Query {
@@ -260,7 +261,10 @@ impl Query {
     pub(crate) fn stored(&mut self, result: StoreResult, seq: u64) {
         match result {
             StoreResult::Stored => self.stored += 1,
-            StoreResult::Conflict | StoreResult::Outdated => self.conflict = self.conflict.max(Some(seq)),
+            StoreResult::Conflict | StoreResult::Outdated => {
+                let before = self.conflict.unwrap_or(Conflict { nodes: 0, seq });
+                self.conflict = Some(Conflict { nodes: before.nodes + 1, seq: before.seq.max(seq) });
+            }
             _ => {}
         }
         self.settle();

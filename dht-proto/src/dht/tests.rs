@@ -376,6 +376,31 @@ fn a_network_finds_providers_and_the_newest_signed_record() {
 }
 
 #[test]
+fn who_puts_learns_how_many_refused_the_record_and_the_highest_number_that_they_named() {
+    let mut peers = network(30);
+    let owner = Identity::from_seed([99; 32]);
+    let peer = owner.peer_id();
+    let put = |peers: &mut [Peer], at: usize, seq| {
+        let signature = crate::sign(&owner, 0, seq, b"value").unwrap();
+        let signed =
+            crate::Signed { peer: peer.as_bytes(), salt: 0, seq, signature: &signature, value: b"value" };
+        peers[at].dht.put(&Record::Signed(signed), None, NOW).unwrap();
+        carry(peers, NOW);
+        match peers[at].dht.poll_event() {
+            Some(Event::Ended(_, Outcome::Stored { nodes, conflict })) => (nodes, conflict),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (keep, conflict) = put(&mut peers, 3, 7);
+    assert!(keep >= 8 && conflict.is_none(), "{keep}");
+    let other = peers.iter().position(|peer| peer.dht.record_count() == 0).unwrap();
+    let (took, conflict) = put(&mut peers, other, 6);
+    let refused = conflict.unwrap();
+    assert_eq!(refused.seq, 7);
+    assert!(refused.nodes >= 8 && refused.nodes > took, "{refused:?}, {took}");
+}
+
+#[test]
 fn a_silent_bootstrap_node_ends_in_joined_by_nobody_and_is_asked_again() {
     let mut alone = Peer::new(1);
     alone.dht.bootstrap(Peer::new(2).me, NOW);

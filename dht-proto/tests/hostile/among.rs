@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wraith_dht_proto::{
-    Event, Id, Kind, Limits, MAX_DATAGRAM, NodeRef, Outcome, Record, SealedDht, Signed, sign, signed_key,
+    Conflict, Event, Id, Kind, Limits, MAX_DATAGRAM, NodeRef, Outcome, Record, SealedDht, Signed, sign,
+    signed_key,
 };
 use wraith_proto::crypto::RustCrypto;
 use wraith_proto::{Identity, Instant};
@@ -59,7 +60,7 @@ fn hostile() -> impl Strategy<Value = Vec<Hostile>> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Ended {
     Joined(usize),
-    Stored(u8, Option<u64>),
+    Stored(u8, Option<Conflict>),
     Found(u64, Vec<u8>),
     Providers(Vec<NodeRef>),
     Otherwise(String),

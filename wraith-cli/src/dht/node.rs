@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use wraith_dht_proto::{Event, Outcome, QueryId, is_public};
+use wraith_dht_proto::{Conflict, Event, Outcome, QueryId, is_public};
 use wraith_drivers::{Park, Runner, Turn};
 use wraith_proto::{Identity, Instant};
 
@@ -222,10 +222,11 @@ impl Keeper {
         }
     }
 
-    fn stored(&mut self, nodes: u8, conflict: Option<u64>) {
+    fn stored(&mut self, nodes: u8, conflict: Option<Conflict>) {
         self.running = None;
         // Nobody proves a number, and no record comes after the highest: what cannot be from an earlier run is not outbid.
-        let earlier = conflict.filter(|&seq| seq <= unix_millis().saturating_add(AHEAD));
+        let claimed = conflict.filter(|conflict| conflict.nodes >= nodes).map(|conflict| conflict.seq);
+        let earlier = claimed.filter(|&seq| seq <= unix_millis().saturating_add(AHEAD));
         let outbids = std::mem::replace(&mut self.outbid, earlier).is_none() && earlier.is_some();
         if nodes == 0 || outbids {
             // It is tried again with a higher number.
@@ -286,14 +287,19 @@ mod tests {
         Keeper { published: vec![local], seq, ..keeper }
     }
 
+    /// Three others say that a record with this number is there.
+    fn claimed(seq: u64) -> Option<Conflict> {
+        Some(Conflict { nodes: 3, seq })
+    }
+
     #[test]
     fn a_number_that_no_earlier_run_can_have_given_is_not_outbid() {
         // The record with the highest number could never be replaced when the node moves.
         for lie in [u64::MAX, u64::MAX - 1, unix_millis() + 2 * AHEAD] {
             let mut keeper = published(7);
-            keeper.stored(3, Some(lie));
+            keeper.stored(3, claimed(lie));
             assert_eq!((keeper.published.len(), keeper.seq), (1, 7), "others keep it");
-            keeper.stored(0, Some(lie));
+            keeper.stored(0, claimed(lie));
             assert_eq!((keeper.published.len(), keeper.seq), (0, 7), "it is tried again");
         }
     }
@@ -302,10 +308,12 @@ mod tests {
     fn a_record_of_an_earlier_run_is_outbid_and_who_refuses_every_number_is_passed_over() {
         let ahead = unix_millis() + AHEAD / 2;
         let mut keeper = published(7);
-        keeper.stored(3, Some(ahead));
+        keeper.stored(4, claimed(ahead));
+        assert_eq!((keeper.published.len(), keeper.seq), (1, 7), "more have taken it");
+        keeper.stored(3, claimed(ahead));
         assert_eq!((keeper.published.len(), keeper.seq), (0, ahead));
         let mut keeper = Keeper { outbid: keeper.outbid, ..published(ahead + 1) };
-        keeper.stored(3, Some(ahead + 2));
+        keeper.stored(3, claimed(ahead + 2));
         assert_eq!((keeper.published.len(), keeper.seq), (1, ahead + 1));
         keeper.stored(3, None);
         assert_eq!(keeper.outbid, None);

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use wraith_dht_proto::{Dht, Id, Kind, Outcome, QueryId, Record, Signed, StartError, sign, signed_key};
+use wraith_dht_proto::{
+    Conflict, Dht, Id, Kind, Outcome, QueryId, Record, Signed, StartError, sign, signed_key,
+};
 use wraith_proto::{Identity, Instant, PeerId};
 
 use super::client::Question;
@@ -17,7 +19,7 @@ pub(crate) struct Put {
     pub(super) signer: Option<Signer>,
     pub(super) expected: Option<u64>,
     /// Nodes that keep it, and the highest sequence number for which others refused it.
-    pub(super) stored: Option<(u8, Option<u64>)>,
+    pub(super) stored: Option<(u8, Option<Conflict>)>,
 }
 
 /// Who signs a record, and which.

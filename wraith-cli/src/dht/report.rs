@@ -1,7 +1,7 @@
 //! What the commands of the DHT print of their answers.
 
 use serde::Serialize;
-use wraith_dht_proto::Kind;
+use wraith_dht_proto::{Conflict, Kind};
 
 use super::questions::{Announce, FindPeer, FindProviders, Found, Get, Put};
 use super::verbs::{lines, write_value};
@@ -61,16 +61,11 @@ impl Told for Put {
         let (nodes, conflict) = self.stored.unwrap_or_default();
         let seq = self.signer.as_ref().map(|signer| signer.seq);
         // Whoever refused it for an equal or higher number does not give it to anybody.
-        if let Some(conflict) = conflict
-            && (nodes == 0 || self.expected.is_some() || seq.is_some_and(|seq| conflict >= seq))
-        {
-            let text = refusal(conflict, self.expected);
-            return Err(failed(if nodes == 0 {
-                text
-            } else {
-                // Nobody proves a number, so what a single one says may be a lie.
-                format!("{text}; {} took this one all the same", counted(nodes))
-            }));
+        let conflict = conflict.filter(|conflict| {
+            nodes == 0 || self.expected.is_some() || seq.is_some_and(|seq| conflict.seq >= seq)
+        });
+        if let Some(conflict) = conflict {
+            outvoted(nodes, conflict, self.expected).map_err(failed)?;
         }
         if nodes == 0 {
             return Err(failed(
@@ -83,6 +78,11 @@ impl Told for Put {
         output.result(&StoredEvent { key: key.clone(), nodes, peer, salt, seq }, key);
         if !output.json {
             output.note(format_args!("kept by {}, for two hours", counted(nodes)));
+        }
+        if let Some(Conflict { nodes, seq }) = conflict {
+            let who = counted(nodes);
+            output
+                .note(format_args!("{who} refused it and named the sequence number {seq}, without a proof"));
         }
         Ok(())
     }
@@ -161,6 +161,17 @@ impl Told for FindPeer {
     }
 }
 
+/// Whether `nodes` that took a record are more than those that refused it; otherwise why it counts as refused.
+///
+/// Nobody proves the number of what is there, and one that lies must not make a put fail that all others took.
+fn outvoted(nodes: u8, conflict: Conflict, expected: Option<u64>) -> std::result::Result<(), String> {
+    if nodes > conflict.nodes {
+        return Ok(());
+    }
+    let text = refusal(conflict.seq, expected);
+    Err(if nodes == 0 { text } else { format!("{text}; {} took this one all the same", counted(nodes)) })
+}
+
 /// Why a signed record was not stored: a node has one with the number `conflict`, or none if that is 0; and what to do.
 fn refusal(conflict: u64, expected: Option<u64>) -> String {
     match expected {
@@ -208,6 +219,16 @@ fn tell(output: Output, targets: &[Target], answered: Option<Target>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_is_refused_unless_more_nodes_took_it_than_refused_it() {
+        let by = |nodes| Conflict { nodes, seq: u64::MAX };
+        assert_eq!(outvoted(2, by(1), None), Ok(()));
+        assert_eq!(outvoted(20, by(19), Some(4)), Ok(()));
+        let refused = outvoted(2, by(2), None).unwrap_err();
+        assert!(refused.ends_with("; 2 nodes took this one all the same"), "{refused}");
+        assert_eq!(outvoted(0, by(1), None), Err(refusal(u64::MAX, None)));
+    }
 
     #[test]
     fn a_refusal_says_what_is_there_and_a_number_that_is_taken() {

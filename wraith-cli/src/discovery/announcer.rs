@@ -149,6 +149,7 @@ mod tests {
         drop(announcer);
         assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
     }
+
     #[test]
     fn a_machine_that_has_moved_announces_at_once() {
         let publish: Publish = Box::new(|_| Ok(()));
