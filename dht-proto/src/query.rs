@@ -206,9 +206,7 @@ impl Query {
 
     fn fail(&mut self, at: usize) -> Option<Node> {
         let Pending { distance, .. } = self.pending.swap_remove(at);
-        let entry = self.list.at(distance)?;
-        entry.state = State::Failed;
-        Some(entry.node)
+        self.list.fail(distance)
     }
 
     /// Takes the request that `transaction` answers, if it went to `from`; [`None`] counts for nothing.

@@ -1,7 +1,7 @@
 //! The nodes that one lookup has heard of, nearest first.
 
 use crate::id::Place;
-use crate::node::{Node, has_room_for};
+use crate::node::{Address, Node, has_room_for};
 use crate::table::K;
 use crate::token::{Token, WriteToken};
 
@@ -10,6 +10,9 @@ pub(crate) const PATHS: usize = 3;
 
 /// Nodes that a lookup keeps in mind.
 const CAPACITY: usize = 56;
+
+/// Nodes for which a second address is kept: the nearest of those about which paths differ.
+const OTHERS: usize = 4;
 
 /// So many times sparser than expected nodes may lie around a target by chance, or since many have gone.
 const SPARSEST: u64 = 4;
@@ -53,12 +56,15 @@ pub(crate) struct Shortlist {
     entries: heapless::Vec<Entry, CAPACITY>,
     /// The beginning of each entry's key: most nodes of an answer were heard of before, and need not be hashed again.
     keys: heapless::Vec<u32, CAPACITY>,
+    /// Where another path says that the node at a distance is.
+    others: heapless::Vec<(u64, Address), OTHERS>,
 }
 
 impl Shortlist {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.keys.clear();
+        self.others.clear();
     }
 
     /// [Learns](Self::learn) a node whose distance from `target` is not known yet.
@@ -67,7 +73,7 @@ impl Shortlist {
         let alike = self.keys.iter().enumerate().filter(|&(_, &key)| key == beginning);
         let known = alike.map(|(at, _)| at).find(|&at| self.entries[at].node.key == node.key);
         match known {
-            Some(at) => self.entries[at].paths |= 1 << path,
+            Some(at) => self.hear_again(at, &node, path),
             None => self.learn(node, node.id().place().distance(target), path, depth),
         }
     }
@@ -76,8 +82,8 @@ impl Shortlist {
     /// knows it better.
     fn learn(&mut self, node: Node, distance: u64, path: u8, depth: u8) {
         let index = self.entries.partition_point(|entry| entry.distance < distance);
-        if let Some(known) = self.entries.get_mut(index).filter(|known| known.distance == distance) {
-            known.paths |= 1 << path;
+        if self.entries.get(index).is_some_and(|known| known.distance == distance) {
+            self.hear_again(index, &node, path);
             return;
         }
         if self.entries.is_full() && index == CAPACITY {
@@ -129,6 +135,48 @@ impl Shortlist {
     pub(crate) fn at(&mut self, distance: u64) -> Option<&mut Entry> {
         let index = self.entries.binary_search_by_key(&distance, |entry| entry.distance).ok()?;
         self.entries.get_mut(index)
+    }
+
+    /// A path that has not named a node yet may say that it is elsewhere.
+    fn hear_again(&mut self, at: usize, node: &Node, path: u8) {
+        let entry = &mut self.entries[at];
+        let is_new = entry.paths & 1 << path == 0;
+        entry.paths |= 1 << path;
+        let differs = entry.node.key == node.key && entry.node.address != node.address;
+        let distance = entry.distance;
+        if !is_new || !differs || self.others.iter().any(|&(of, _)| of == distance) {
+            return;
+        }
+        if self.others.is_full() {
+            let farthest = self.others.iter_mut().max_by_key(|(of, _)| *of);
+            if let Some(farthest) = farthest.filter(|(of, _)| *of > distance) {
+                *farthest = (distance, node.address);
+            }
+        } else {
+            // There is room.
+            let _ = self.others.push((distance, node.address));
+        }
+    }
+
+    /// Takes note that the node at a distance did not answer, who it was and where. It is to be asked where another path
+    /// says that it is, if there is room for the prefix: else who names it first could hide it.
+    pub(crate) fn fail(&mut self, distance: u64) -> Option<Node> {
+        let index = self.entries.binary_search_by_key(&distance, |entry| entry.distance).ok()?;
+        let mut others = self.entries.iter().filter(|entry| entry.distance != distance);
+        let mut others = others.by_ref().map(|entry| &entry.node.address);
+        let noted = self.others.iter().position(|&(of, _)| of == distance);
+        let other = noted.map(|noted| self.others.swap_remove(noted).1);
+        let other = other.filter(|other| has_room_for(&mut others, other));
+        let entry = self.entries.get_mut(index)?;
+        let failed = entry.node;
+        match (entry.state, other) {
+            (State::Asked, Some(other)) => {
+                (entry.node.address, entry.state) = (other, State::New);
+                (entry.token, entry.asked_again) = (Token::default(), false);
+            }
+            _ => entry.state = State::Failed,
+        }
+        Some(failed)
     }
 
     /// Chooses whom to store on: the [`K`] nearest that answered, and all that did within `radius`.
@@ -241,6 +289,53 @@ mod tests {
         list.at(40).unwrap().state = State::Failed;
         list.learn(same(4), 20, 2, 1);
         assert_eq!(distances(&list), [40, 50]);
+    }
+
+    #[test]
+    fn a_node_that_does_not_answer_is_asked_where_another_path_says_that_it_is() {
+        // PROTO §14.11
+        let mut list = Shortlist::default();
+        let at = |site: u8| Node { key: [7; 32], ..node(site) };
+        list.learn(at(1), 50, 0, 1);
+        // The path that named it first says no more, and of the others the first.
+        for (site, path) in [(2, 0), (1, 1), (3, 1), (4, 2), (5, 2)] {
+            list.learn(at(site), 50, path, 1);
+        }
+        list.at(50).unwrap().state = State::Asked;
+        assert_eq!(list.fail(50), Some(at(1)));
+        assert_eq!(list.candidate(2, 0).unwrap().node, at(4));
+        list.at(50).unwrap().state = State::Asked;
+        assert_eq!(list.fail(50), Some(at(4)));
+        assert!(list.candidate(2, 0).is_none() && list.get(50).unwrap().state == State::Failed);
+        // No prefix gets more places that way, and who has answered once is where it is.
+        for (distance, full, state) in [(60, true, State::Asked), (70, false, State::Offered([1; 8]))] {
+            let key = [distance as u8; 32];
+            list.learn(Node { key, ..node(10 + distance as u8) }, distance, 0, 1);
+            list.learn(Node { key, ..node(9) }, distance, 1, 1);
+            for near in 0..if full { 2 } else { 0 } {
+                list.learn(Node { key: [near as u8; 32], ..node(9) }, near, 0, 1);
+            }
+            list.at(distance).unwrap().state = state;
+            list.fail(distance);
+            assert_eq!(list.get(distance).unwrap().state, State::Failed);
+        }
+    }
+
+    #[test]
+    fn a_second_address_is_kept_for_the_four_nearest_about_which_paths_differ() {
+        let mut list = Shortlist::default();
+        for distance in [60, 10, 50, 20, 40, 30] {
+            let key = [distance as u8; 32];
+            list.learn(Node { key, ..node(distance as u8) }, distance, 0, 1);
+            list.learn(Node { key, ..node(100 + distance as u8) }, distance, 1, 1);
+        }
+        let mut again = Vec::new();
+        for distance in [10, 20, 30, 40, 50, 60] {
+            list.at(distance).unwrap().state = State::Asked;
+            list.fail(distance);
+            again.push(list.get(distance).unwrap().state == State::New);
+        }
+        assert_eq!(again, [true, true, true, true, false, false]);
     }
 
     #[test]
