@@ -17,6 +17,7 @@ mod drive;
 mod driver_pick;
 mod duration;
 mod failure;
+mod foreign;
 mod identity;
 mod listen;
 mod output;

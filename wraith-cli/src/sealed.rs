@@ -12,6 +12,7 @@ use wraith_proto::sealed::{
 use crate::args::{Common, Open, Seal};
 use crate::cipher::PROVIDER;
 use crate::failure::{Failure, Result, failed};
+use crate::foreign::{Foreign, unwritten};
 use crate::identity;
 use crate::output::Output;
 
@@ -117,7 +118,7 @@ pub(crate) fn open(common: &Common, output: Output, args: &Open) -> Result<()> {
 
 /// Opens segment after segment; returns what is proven by then, and how much that was.
 fn open_all(mut stream: OpenStream, stdin: &mut impl Read) -> Result<(Opened, u64)> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = Foreign::stdout();
     let mut sealed = vec![0; MAX_SEALED_SEGMENT];
     let mut bytes = 0;
     while !stream.is_ended() {
@@ -135,7 +136,7 @@ fn open_all(mut stream: OpenStream, stdin: &mut impl Read) -> Result<(Opened, u6
         if stream.is_ended() && fill(stdin, &mut [0])? > 0 {
             return Err(unopened(OpenError::Trailing, bytes));
         }
-        write(&mut stdout, &sealed[..len])?;
+        stdout.write(&sealed[..len]).map_err(|error| unwritten(&error))?;
         bytes += len as u64;
     }
     let opened = stream.end().map_err(|error| unopened(error, bytes))?;
@@ -167,8 +168,7 @@ fn fill(from: &mut impl Read, place: &mut [u8]) -> Result<usize> {
 
 /// Writes a part that whoever reads can use, and keeps nothing of it back.
 fn write(to: &mut impl Write, bytes: &[u8]) -> Result<()> {
-    let written = to.write_all(bytes).and_then(|()| to.flush());
-    written.map_err(|error| failed(format!("cannot write to stdout: {error}; check where it leads")))
+    to.write_all(bytes).and_then(|()| to.flush()).map_err(|error| unwritten(&error))
 }
 
 fn unsealed(error: SealError) -> Failure {

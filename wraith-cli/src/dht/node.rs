@@ -288,8 +288,8 @@ mod tests {
     }
 
     /// Three others say that a record with this number is there.
-    fn claimed(seq: u64) -> Option<Conflict> {
-        Some(Conflict { nodes: 3, seq })
+    fn claimed(seq: u64) -> Conflict {
+        Conflict { nodes: 3, seq }
     }
 
     #[test]
@@ -297,9 +297,9 @@ mod tests {
         // The record with the highest number could never be replaced when the node moves.
         for lie in [u64::MAX, u64::MAX - 1, unix_millis() + 2 * AHEAD] {
             let mut keeper = published(7);
-            keeper.stored(3, claimed(lie));
+            keeper.stored(3, Some(claimed(lie)));
             assert_eq!((keeper.published.len(), keeper.seq), (1, 7), "others keep it");
-            keeper.stored(0, claimed(lie));
+            keeper.stored(0, Some(claimed(lie)));
             assert_eq!((keeper.published.len(), keeper.seq), (0, 7), "it is tried again");
         }
     }
@@ -308,12 +308,12 @@ mod tests {
     fn a_record_of_an_earlier_run_is_outbid_and_who_refuses_every_number_is_passed_over() {
         let ahead = unix_millis() + AHEAD / 2;
         let mut keeper = published(7);
-        keeper.stored(4, claimed(ahead));
+        keeper.stored(4, Some(claimed(ahead)));
         assert_eq!((keeper.published.len(), keeper.seq), (1, 7), "more have taken it");
-        keeper.stored(3, claimed(ahead));
+        keeper.stored(3, Some(claimed(ahead)));
         assert_eq!((keeper.published.len(), keeper.seq), (0, ahead));
         let mut keeper = Keeper { outbid: keeper.outbid, ..published(ahead + 1) };
-        keeper.stored(3, claimed(ahead + 2));
+        keeper.stored(3, Some(claimed(ahead + 2)));
         assert_eq!((keeper.published.len(), keeper.seq), (1, ahead + 1));
         keeper.stored(3, None);
         assert_eq!(keeper.outbid, None);

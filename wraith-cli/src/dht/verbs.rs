@@ -1,6 +1,6 @@
 //! `dht put`, `get`, `announce` and `find`: nodes that join, ask and go.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 use wraith_dht_proto::{Id, Kind, signed_key};
 use wraith_drivers::{Park, Runner};
@@ -18,6 +18,7 @@ use crate::args::Common;
 use crate::drive::drive;
 use crate::driver_pick::{Job, Picked, has_ipv6, with_driver};
 use crate::failure::{Failure, Result, failed};
+use crate::foreign::{Foreign, unwritten};
 use crate::identity;
 use crate::output::Output;
 use crate::stop::Stop;
@@ -195,9 +196,7 @@ pub(super) fn read_value(max: usize) -> Result<Vec<u8>> {
 
 /// Writes what was found to stdout.
 pub(super) fn write_value(value: &[u8]) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(value).and_then(|()| stdout.flush());
-    written.map_err(|error| failed(format!("cannot write to stdout: {error}; check where it leads")))
+    Foreign::stdout().write(value).map_err(|error| unwritten(&error))
 }
 
 /// Reads 64 hexadecimal digits.

@@ -1,13 +1,14 @@
 //! Verified chunks to stdout, in order, on a thread that may wait for its reader.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 
 use wraith_transfer_proto::ReadyChunk;
 
 use super::sink::Wake;
-use crate::failure::{Failure, Result, failed};
+use crate::failure::Result;
+use crate::foreign::{Foreign, unwritten};
 
 /// Chunks on their way to stdout.
 #[derive(Debug)]
@@ -26,9 +27,9 @@ impl StreamOut {
         let (to_writer, chunks) = mpsc::channel::<ReadyChunk>();
         let (done, from_writer) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut stdout = io::stdout().lock();
+            let mut stdout = Foreign::stdout();
             for chunk in chunks {
-                let written = stdout.write_all(chunk.data()).and_then(|()| stdout.flush());
+                let written = stdout.write(chunk.data());
                 let failed = written.is_err();
                 // Nobody waits for it when the transfer has failed.
                 let _ = done.send(written.map(|()| chunk));
@@ -59,7 +60,7 @@ impl StreamOut {
                 self.held -= 1;
                 Ok(Some(chunk))
             }
-            Ok(Err(error)) => Err(cannot_write(&error)),
+            Ok(Err(error)) => Err(unwritten(&error)),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(None),
         }
     }
@@ -68,8 +69,4 @@ impl StreamOut {
     pub(super) const fn is_busy(&self) -> bool {
         self.held > 0
     }
-}
-
-fn cannot_write(error: &io::Error) -> Failure {
-    failed(format!("cannot write to stdout: {error}; check the program that reads it"))
 }
