@@ -110,8 +110,12 @@ fn a_node_at_an_address_conforms() {
             other => panic!("{}: {other:?}", case.id),
         }
     }
-    let needs_more =
-        ["contacts/a_private_address_is_not_named_to_a_public_one", "contacts/a_list_of_21_nodes_is_dropped"];
+    // Two of them want a search of the node, which joins nobody.
+    let needs_more = [
+        "contacts/who_answers_a_request_without_a_token_is_pinged_with_its_own",
+        "contacts/a_private_address_is_not_named_to_a_public_one",
+        "contacts/a_list_of_21_nodes_is_dropped",
+    ];
     assert_eq!(not_claimed, needs_more);
 }
 
