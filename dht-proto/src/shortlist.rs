@@ -162,8 +162,8 @@ impl Shortlist {
     /// says that it is, if there is room for the prefix: else who names it first could hide it.
     pub(crate) fn fail(&mut self, distance: u64) -> Option<Node> {
         let index = self.entries.binary_search_by_key(&distance, |entry| entry.distance).ok()?;
-        let mut others = self.entries.iter().filter(|entry| entry.distance != distance);
-        let mut others = others.by_ref().map(|entry| &entry.node.address);
+        let others = self.entries.iter().filter(|entry| entry.distance != distance);
+        let mut others = others.map(|entry| &entry.node.address);
         let noted = self.others.iter().position(|&(of, _)| of == distance);
         let other = noted.map(|noted| self.others.swap_remove(noted).1);
         let other = other.filter(|other| has_room_for(&mut others, other));

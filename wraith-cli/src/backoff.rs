@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::identity;
 
+/// Until a network that did not answer, or did not keep something, is tried again: at first, and at most.
+pub(crate) const NETWORK: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
+
 /// The pauses after tries that have failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
@@ -18,6 +21,11 @@ impl Backoff {
     /// randomness has it: who failed together does not come back together.
     pub(crate) const fn new(first: Duration, most: Duration) -> Self {
         Self { first, most, next: first, draw }
+    }
+
+    /// The pauses between tries of a network.
+    pub(crate) const fn of_network() -> Self {
+        Self::new(NETWORK.0, NETWORK.1)
     }
 
     /// The same with chance of the caller's own.

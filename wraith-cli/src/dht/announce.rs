@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::Serialize;
 use wraith_dht_proto::{Event, Id, Outcome, QueryId};
 use wraith_drivers::Turn;
 use wraith_proto::Instant;
 
+use super::events::AnnouncedEvent;
 use super::part::{DhtPart, Errand};
 use super::report::counted;
 use crate::backoff::Backoff;
@@ -16,22 +16,12 @@ use crate::output::Output;
 /// Between two announcements: nodes forget after two hours (`PROTO §14.14`).
 const AGAIN: Duration = Duration::from_hours(1);
 
-/// Until one that no node has kept is tried again: at first, and at most.
-const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
-
 /// Between the beginnings of two announcements at least, however often this machine moves or its neighbours come and go;
 /// and how often to look whether it has moved.
 const GAP: Duration = Duration::from_mins(1);
 
 /// What this machine's addresses are now.
 pub(crate) type Addresses = Box<dyn FnMut() -> Vec<SocketAddr>>;
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "announced")]
-struct AnnouncedEvent<'a> {
-    hash: &'a str,
-    nodes: u8,
-}
 
 /// Announces one content for as long as it is run.
 pub(crate) struct Announcer {
@@ -60,7 +50,7 @@ impl Announcer {
             said_alone: false,
             said_unkept: false,
             running: None,
-            schedule: Schedule::new(Backoff::new(RETRY.0, RETRY.1)),
+            schedule: Schedule::new(Backoff::of_network()),
             addresses,
             known,
             look_at: Instant::MIN,
@@ -71,7 +61,7 @@ impl Announcer {
         self.running = None;
         self.schedule.ended(nodes, now);
         let said_unkept = std::mem::replace(&mut self.said_unkept, nodes == 0);
-        self.output.event(&AnnouncedEvent { hash: &self.hash, nodes });
+        self.output.event(&AnnouncedEvent { hash: &self.hash, nodes: Some(nodes) });
         if self.output.json {
             return;
         }
@@ -212,13 +202,14 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backoff::NETWORK;
 
     fn at(seconds: u64) -> Instant {
         Instant::MIN.saturating_add(Duration::from_secs(seconds))
     }
 
     fn schedule() -> Schedule {
-        Schedule::new(Backoff::with_draw(RETRY.0, RETRY.1, || 0))
+        Schedule::new(Backoff::with_draw(NETWORK.0, NETWORK.1, || 0))
     }
 
     /// Announces when it is due; each takes no time and is kept by `nodes`. When they began, in seconds.

@@ -3,6 +3,7 @@
 mod announce;
 pub(crate) mod args;
 mod client;
+mod events;
 mod finder;
 mod node;
 mod part;

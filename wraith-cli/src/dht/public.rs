@@ -5,17 +5,17 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use wraith_dht_proto::Id;
 use wraith_mainline::{GetError, Limit, Mainline, PutError, Record, Stored, record_key};
 
 use super::args::{Ask, DhtAnnounce, DhtFind, DhtGet, DhtPut};
+use super::events::{AnnouncedEvent, FoundEvent, StoredEvent, ValueEvent};
 use super::questions::Signer;
 use super::verbs::{read_value, write_value};
 use crate::address::Target;
 use crate::args::Common;
 use crate::backoff::Backoff;
-use crate::discovery::{AGAIN, RETRY, not_found, not_published, unanswered};
+use crate::discovery::{AGAIN, not_found, not_published, unanswered};
 use crate::failure::{Failure, Result, failed};
 use crate::identity;
 use crate::output::Output;
@@ -23,47 +23,6 @@ use crate::stop::Stop;
 
 /// Nodes keep an item for two hours (BEP 44).
 const STORE_AGAIN: Duration = Duration::from_hours(1);
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "stored")]
-struct StoredEvent<'a> {
-    key: &'a str,
-    nodes: u32,
-    peer: String,
-    salt: u64,
-    seq: u64,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "value")]
-struct ValueEvent {
-    key: String,
-    bytes: usize,
-    /// How far it was is not known there.
-    hops: Option<u8>,
-    peer: String,
-    salt: u64,
-    seq: u64,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "announced")]
-struct AnnouncedEvent<'a> {
-    hash: &'a str,
-    /// How many keep it is not known there.
-    nodes: Option<u8>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "found")]
-struct FoundEvent {
-    /// Nobody says who has a content.
-    peer: Option<String>,
-    address: String,
-    target: Option<String>,
-    /// Nobody was asked at that address.
-    answered: bool,
-}
 
 /// A node of that network, and for how long it is asked.
 struct Asker<'a> {
@@ -95,7 +54,7 @@ impl<'a> Asker<'a> {
 
     /// Does it again after `pause`, each time, until Ctrl-C. One that failed is tried again earlier.
     fn keep(&self, pause: Duration, mut again: impl FnMut() -> Result<()>) -> Result<()> {
-        let mut backoff = Backoff::new(RETRY.0, RETRY.1);
+        let mut backoff = Backoff::of_network();
         let mut wait = pause;
         loop {
             let until = Instant::now() + wait;
@@ -136,8 +95,8 @@ pub(super) fn put(common: &Common, args: &DhtPut, stop: &Stop) -> Result<()> {
     let Stored { key, nodes } = asker.put(&signer, &value, args.expected)?;
     let key = format!("{:?}", Id::from_bytes(key));
     let Signer { identity, salt, seq } = &signer;
-    let peer = identity.peer_id().to_string();
-    asker.output.result(&StoredEvent { key: &key, nodes, peer, salt: *salt, seq: *seq }, &key);
+    let (peer, salt, seq) = (Some(identity.peer_id().to_string()), Some(*salt), Some(*seq));
+    asker.output.result(&StoredEvent { key: &key, nodes, peer, salt, seq }, &key);
     if !asker.output.json {
         asker.output.note(format_args!("kept by {nodes} nodes of the BitTorrent DHT, for two hours"));
     }
@@ -236,6 +195,7 @@ pub(super) fn get(common: &Common, output: Output, args: &DhtGet, stop: &Stop) -
     if !output.json {
         output.detail(format_args!("signed by {peer}, record {salt}, sequence number {seq}"));
     }
+    let (peer, salt, seq) = (Some(peer), Some(salt), Some(seq));
     output.event(&ValueEvent { key: format!("{key:?}"), bytes, hops: None, peer, salt, seq });
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(crate) struct Put {
     pub(super) value: Vec<u8>,
     pub(super) signer: Option<Signer>,
     pub(super) expected: Option<u64>,
-    /// Nodes that keep it, and the highest sequence number for which others refused it.
+    /// Nodes that keep it, and what others refused it for.
     pub(super) stored: Option<(u8, Option<Conflict>)>,
 }
 

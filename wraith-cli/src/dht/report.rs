@@ -1,51 +1,13 @@
 //! What the commands of the DHT print of their answers.
 
-use serde::Serialize;
 use wraith_dht_proto::{Conflict, Kind};
 
+use super::events::{AnnouncedEvent, FoundEvent, StoredEvent, ValueEvent};
 use super::questions::{Announce, FindPeer, FindProviders, Found, Get, Put};
 use super::verbs::{lines, write_value};
 use crate::address::Target;
 use crate::failure::{Result, failed};
 use crate::output::Output;
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "stored")]
-struct StoredEvent {
-    key: String,
-    nodes: u8,
-    peer: Option<String>,
-    salt: Option<u64>,
-    seq: Option<u64>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "value")]
-struct ValueEvent {
-    key: String,
-    bytes: usize,
-    hops: u8,
-    peer: Option<String>,
-    salt: Option<u64>,
-    seq: Option<u64>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "announced")]
-struct AnnouncedEvent {
-    hash: String,
-    nodes: u8,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename = "found")]
-struct FoundEvent {
-    peer: String,
-    address: String,
-    target: String,
-    /// Of a peer: whether it has just answered there; otherwise it says so itself, or others say so.
-    answered: bool,
-}
 
 /// An answer that people and programs are told.
 pub(super) trait Told {
@@ -75,7 +37,7 @@ impl Told for Put {
         let key = self.with(|record| format!("{:?}", record.key())).unwrap_or_default();
         let peer = self.signer.as_ref().map(|signer| signer.identity.peer_id().to_string());
         let salt = self.signer.as_ref().map(|signer| signer.salt);
-        output.result(&StoredEvent { key: key.clone(), nodes, peer, salt, seq }, key);
+        output.result(&StoredEvent { key: &key, nodes: nodes.into(), peer, salt, seq }, &key);
         if !output.json {
             output.note(format_args!("kept by {}, for two hours", counted(nodes)));
         }
@@ -104,7 +66,7 @@ impl Told for Get {
         output.event(&ValueEvent {
             key: format!("{:?}", self.key),
             bytes: value.len(),
-            hops: *hops,
+            hops: Some(*hops),
             peer: signed.map(|(peer, ..)| peer.to_string()),
             salt: signed.map(|(_, salt, _)| salt),
             seq: signed.map(|(.., seq)| seq),
@@ -127,7 +89,7 @@ impl Told for Announce {
         }
         let hash = format!("{:?}", self.key);
         let text = format!("where {hash} is was told to {}, for two hours", counted(self.nodes));
-        output.result(&AnnouncedEvent { hash, nodes: self.nodes }, text);
+        output.result(&AnnouncedEvent { hash: &hash, nodes: Some(self.nodes) }, text);
         Ok(())
     }
 }
@@ -208,9 +170,9 @@ fn tell(output: Output, targets: &[Target], answered: Option<Target>) {
     for target in targets {
         let Target { id, addr } = target;
         output.event(&FoundEvent {
-            peer: id.to_string(),
+            peer: Some(id.to_string()),
             address: addr.to_string(),
-            target: target.to_string(),
+            target: Some(target.to_string()),
             answered: answered == Some(*target),
         });
     }

@@ -15,9 +15,6 @@ pub(super) type Publish = Box<dyn FnMut(&dyn Fn() -> bool) -> Result<()> + Send>
 /// After an announcement that succeeded: nodes of the BEP 5 network forget after half an hour or so.
 pub(crate) const AGAIN: Duration = Duration::from_mins(15);
 
-/// After one that did not: at first, and at most.
-pub(crate) const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
-
 /// How often to look whether this machine has moved, and so between two announcements on account of that.
 const LOOK: Duration = Duration::from_mins(1);
 
@@ -31,7 +28,7 @@ pub(super) struct Pauses {
 
 impl Default for Pauses {
     fn default() -> Self {
-        Self { again: AGAIN, retry: Backoff::new(RETRY.0, RETRY.1), look: LOOK }
+        Self { again: AGAIN, retry: Backoff::of_network(), look: LOOK }
     }
 }
 

@@ -16,10 +16,10 @@ use wraith_transfer_proto::Hash;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
+#[cfg(feature = "mainline")]
+pub(crate) use announcer::AGAIN;
 pub(crate) use announcer::Announcer;
 use announcer::Publish;
-#[cfg(feature = "mainline")]
-pub(crate) use announcer::{AGAIN, RETRY};
 #[cfg(feature = "mainline")]
 pub(crate) use mainline::{not_found, not_published, unanswered};
 use seeker::Find;
