@@ -3,7 +3,8 @@
 /// Settings of a [`MioDriver`](crate::MioDriver).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Socket receive buffer to ask for, in bytes. Default: 4 MiB.
+    /// Socket receive buffer to ask for, in bytes. On Linux only `CAP_NET_ADMIN` gets more than
+    /// `net.core.rmem_max`. Default: 4 MiB.
     pub recv_buffer_bytes: usize,
     /// Socket send buffer to ask for, in bytes. Default: 4 MiB.
     pub send_buffer_bytes: usize,

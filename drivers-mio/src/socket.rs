@@ -36,7 +36,7 @@ impl Socket {
         let addr = wraith_drivers::canonical(addr);
         let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
         let family = Family::of(addr, || socket.set_only_v6(false).is_ok());
-        ask(options.recv_buffer_bytes, |bytes| socket.set_recv_buffer_size(bytes));
+        ask(options.recv_buffer_bytes, |bytes| set_recv_buffer(&socket, bytes));
         ask(options.send_buffer_bytes, |bytes| socket.set_send_buffer_size(bytes));
         if options.reuse_port {
             share_port(&socket)?;
@@ -163,6 +163,18 @@ fn ask(mut bytes: usize, set: impl Fn(usize) -> io::Result<()>) {
     while bytes > 0 && set(bytes).is_err() {
         bytes /= 2;
     }
+}
+
+/// Asks for a receive buffer of `bytes`. On Linux `CAP_NET_ADMIN` passes by the system's cap.
+fn set_recv_buffer(socket: &socket2::Socket, bytes: usize) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use nix::sys::socket::{setsockopt, sockopt};
+        if setsockopt(socket, sockopt::RcvBufForce, &bytes).is_ok() {
+            return Ok(());
+        }
+    }
+    socket.set_recv_buffer_size(bytes)
 }
 
 /// Lets other sockets of this user bind the same port.

@@ -33,9 +33,7 @@ impl Socket {
         let addr = wraith_drivers::canonical(addr);
         let socket = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
         let family = Family::of(addr, || socket.set_only_v6(false).is_ok());
-        // What is too much is capped without an error.
-        let _ = socket.set_recv_buffer_size(options.recv_buffer_bytes);
-        let _ = socket.set_send_buffer_size(options.send_buffer_bytes);
+        ask_buffers(&socket, options);
         socket.bind(&addr.into())?;
         let io = UdpSocket::from(socket);
         let state = probe(&io)?;
@@ -100,6 +98,16 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.io.as_fd()
     }
+}
+
+/// Asks for the buffers of `options`; the system caps what is too much without an error.
+fn ask_buffers(socket: &socket2::Socket, options: &Options) {
+    use nix::sys::socket::{setsockopt, sockopt};
+    // CAP_NET_ADMIN passes by the cap. To receive only: what waits to be sent is better off where it can be scheduled.
+    if setsockopt(socket, sockopt::RcvBufForce, &options.recv_buffer_bytes).is_err() {
+        let _ = socket.set_recv_buffer_size(options.recv_buffer_bytes);
+    }
+    let _ = socket.set_send_buffer_size(options.send_buffer_bytes);
 }
 
 /// Switches on what the socket can do for us, and off what costs and is not wanted.

@@ -389,6 +389,16 @@ fn the_caps_and_buffers_are_what_the_system_granted() {
 }
 
 #[test]
+fn a_privilege_passes_by_the_cap_on_receive_buffers() {
+    use nix::sys::socket::{setsockopt, sockopt};
+    let cap: usize = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap().trim().parse().unwrap();
+    let wanted = cap + (1 << 20);
+    let privileged = setsockopt(&UdpSocket::bind((V4, 0)).unwrap(), sockopt::RcvBufForce, &wanted).is_ok();
+    let driver = bind_with(V4, &Options { recv_buffer_bytes: wanted, ..Options::default() });
+    assert_eq!(driver.buffer_bytes().0, if privileged { wanted } else { cap });
+}
+
+#[test]
 fn a_slot_bounds_what_can_be_committed_between_two_flushes() {
     let options = Options { slot_bytes: 3000, ..Options::default() };
     let (mut left, mut right) = (bind_with(V4, &options), bind(V4));
