@@ -63,7 +63,9 @@ fn exchange(left: &mut UringDriver, right: &mut UringDriver) {
 
 #[test]
 fn zero_copy_ends_where_the_system_copies_and_nothing_is_lost() {
-    let options = Options { zero_copy: ZeroCopy::UntilCopied, ..Options::default() };
+    // A buffer that every system grants.
+    let options =
+        Options { zero_copy: ZeroCopy::UntilCopied, send_buffer_bytes: 128 << 10, ..Options::default() };
     let mut left = bind(&options, None).unwrap();
     let mut right = bind(&Options::default(), None).unwrap();
     assert_eq!((left.caps().mode, left.caps().limited_by), (Mode::UringZeroCopy, None));

@@ -1,13 +1,15 @@
 //! Two hosts on a veth pair: what loopback never does, a socket that is full above all. Only root can make them.
 #![cfg(target_os = "linux")]
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, gettid};
 use wraith_drivers::{Driver, Park, TooLong, TxReport, Wake};
@@ -16,14 +18,24 @@ use wraith_proto::{Ecn, TxMeta, TxQueue, Via};
 
 const LEFT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 const RIGHT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+const RIGHT_LINK: &str = "02:00:0a:4d:00:02";
 const PORT: u16 = 4433;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs a command with its arguments in one string.
-fn run(command: &str) {
+/// Runs a command with its arguments in one string, and returns what it printed.
+fn run(command: &str) -> String {
     let mut words = command.split(' ');
     let done = Command::new(words.next().unwrap()).args(words).output().unwrap();
     assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// Waits until `left` has noticed that the other end is up: before that it throws away what it is to send.
+fn await_link() {
+    let until = Instant::now() + PATIENCE;
+    while !run("ip -oneline link show dev left").contains("state UP") {
+        assert!(Instant::now() < until, "the link stays down");
+    }
 }
 
 /// Whether hosts can be made here; says why not.
@@ -35,6 +47,17 @@ fn can_make_hosts() -> bool {
     able
 }
 
+/// Lets one processor take all that comes to `right` of this thread's network namespace. By default each takes what its
+/// own sender left behind, and one that is busy is overtaken: hosts on a veth pair do not keep the order by themselves.
+fn keep_order() {
+    // A sysfs shows the devices of the namespace that it was mounted in.
+    unshare(CloneFlags::CLONE_NEWNS).unwrap();
+    let nothing = None::<&str>;
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
+    mount(nothing, "/sys", Some("sysfs"), MsFlags::empty(), nothing).unwrap();
+    fs::write("/sys/class/net/right/queues/rx-0/rps_cpus", "1").unwrap();
+}
+
 /// Runs `left` and `right` on hosts of their own; `left` sends through a queue of `rate` to the driver of `right`.
 fn on_two_hosts(rate: &'static str, left: impl FnOnce() + Send, right: impl FnOnce(UringDriver) + Send) {
     let (mut here, mut there) = UnixStream::pair().unwrap();
@@ -43,23 +66,29 @@ fn on_two_hosts(rate: &'static str, left: impl FnOnce() + Send, right: impl FnOn
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             there.write_all(&gettid().as_raw().to_ne_bytes()).unwrap();
             there.read_exact(&mut [0]).unwrap();
+            keep_order();
             run("ip addr add 10.77.0.2/24 dev right");
             run("ip link set right up");
             let driver = UringDriver::bind(SocketAddr::new(RIGHT, PORT), &Options::default()).unwrap();
             there.write_all(&[0]).unwrap();
             right(driver);
+            // The pair is gone with the first of its hosts.
+            let _ = there.read(&mut [0]);
         });
         scope.spawn(move || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             let mut thread = [0; 4];
             here.read_exact(&mut thread).unwrap();
             let thread = i32::from_ne_bytes(thread);
-            run(&format!("ip link add left type veth peer name right netns {thread}"));
+            run(&format!("ip link add left type veth peer name right address {RIGHT_LINK} netns {thread}"));
             run("ip addr add 10.77.0.1/24 dev left");
             run(&format!("tc qdisc add dev left root tbf rate {rate} burst 64k limit 64m"));
             run("ip link set left up");
+            // Datagrams that wait for an answer of ARP are overtaken by those that come with it.
+            run(&format!("ip neigh add 10.77.0.2 lladdr {RIGHT_LINK} dev left"));
             here.write_all(&[0]).unwrap();
             here.read_exact(&mut [0]).unwrap();
+            await_link();
             left();
         });
     });
