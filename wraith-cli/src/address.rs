@@ -6,29 +6,14 @@ use std::str::FromStr;
 
 use wraith_proto::PeerId;
 
-use crate::failure::{Failure, Result};
+use crate::driver_pick::has_ipv6;
+use crate::failure::{Failure, Result, failed};
 
 /// A peer and where it is: `PEER@ip:port`, `PEER@[v6]:port`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Target {
     pub(crate) id: PeerId,
     pub(crate) addr: SocketAddr,
-}
-
-impl Target {
-    /// The address to bind for talking to it: any of its family, or the one that was asked for.
-    pub(crate) fn bind_addr(&self, asked: Option<SocketAddr>) -> Result<SocketAddr> {
-        let Some(bind) = asked else { return Ok(any(self.addr.is_ipv6())) };
-        let dual = bind.is_ipv6() && bind.ip().is_unspecified();
-        if bind.is_ipv4() != self.addr.is_ipv4() && !dual {
-            let family = if self.addr.is_ipv4() { "IPv4" } else { "IPv6" };
-            return Err(Failure::Usage(format!(
-                "{} cannot be reached from {bind}: bind an {family} address, or leave --bind out",
-                self.addr
-            )));
-        }
-        Ok(bind)
-    }
 }
 
 impl fmt::Display for Target {
@@ -52,8 +37,10 @@ impl FromStr for Target {
             // As it is: a link-local address has an interface.
             IpAddr::V6(_) => addr,
         };
-        if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
-            return Err(format!("{addr} is no peer's address: give the one that `wraith-cli listen` prints"));
+        if addr.port() == 0 || !is_of_one_machine(addr.ip()) {
+            return Err(format!(
+                "{addr} is no peer's address: give the one that the peer's `wraith-cli` prints"
+            ));
         }
         Ok(Self { id, addr })
     }
@@ -80,13 +67,76 @@ impl From<Target> for Candidate {
     }
 }
 
+/// Whether a machine may have `ip`, here or elsewhere: it is no group, and neither this network (RFC 1122 §3.2.1.3) nor any
+/// address at all.
+const fn is_of_one_machine(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.octets()[0] != 0 && !ip.is_multicast() && !ip.is_broadcast(),
+        IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_multicast(),
+    }
+}
+
+/// The address to bind for talking to `target`: any of its IP version, or the one that was asked for.
+///
+/// # Errors
+/// That one has the other version.
+pub(crate) fn bind_for(target: &Target, asked: Option<SocketAddr>) -> Result<SocketAddr> {
+    match asked {
+        None => Ok(any(target.addr.is_ipv6())),
+        Some(bind) if reaches(bind, target.addr) => Ok(bind),
+        Some(bind) => Err(out_of_reach(bind, target.addr)),
+    }
+}
+
+/// Those of `peers` that can be written to from the address that was asked for, or from any of this machine, by their IP
+/// version.
+///
+/// # Errors
+/// There are some, and they all have the other version.
+pub(crate) fn within_reach<T: Into<Candidate> + Copy>(
+    asked: Option<SocketAddr>,
+    peers: Vec<T>,
+) -> Result<Vec<T>> {
+    let bind = asked.unwrap_or_else(|| any(has_ipv6()));
+    let (near, far): (Vec<T>, Vec<T>) = peers.into_iter().partition(|&peer| reaches(bind, peer.into().addr));
+    match far.first() {
+        Some(&first) if near.is_empty() => Err(match asked {
+            Some(bind) => out_of_reach(bind, first.into().addr),
+            None => failed(format!(
+                "{} cannot be reached, for this machine has no IPv6: give an IPv4 address of the peer",
+                first.into().addr
+            )),
+        }),
+        _ => Ok(near),
+    }
+}
+
+/// Whether a socket at `local` can write to `addr`, as far as their IP versions say.
+pub(crate) const fn reaches(local: SocketAddr, addr: SocketAddr) -> bool {
+    let is_dual = local.is_ipv6() && local.ip().is_unspecified();
+    local.is_ipv4() == addr.is_ipv4() || is_dual
+}
+
+fn out_of_reach(bind: SocketAddr, addr: SocketAddr) -> Failure {
+    let family = if addr.is_ipv4() { "IPv4" } else { "IPv6" };
+    Failure::Usage(format!(
+        "{addr} cannot be reached from {bind}: bind an {family} address, or leave --bind out"
+    ))
+}
+
 /// Reads an address to bind: `ip:port`, `ip` or `:port`.
 pub(crate) fn parse_bind(text: &str) -> std::result::Result<SocketAddr, String> {
     let addr = parse_any_bind(text)?;
-    let ip = addr.ip().to_canonical();
-    if ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
+    // As it is: a link-local address has an interface.
+    let addr = if let ip @ IpAddr::V4(_) = addr.ip().to_canonical() {
+        SocketAddr::new(ip, addr.port())
+    } else {
+        addr
+    };
+    if !addr.ip().is_unspecified() && !is_of_one_machine(addr.ip()) {
         return Err(format!(
-            "{ip} is no address of one machine: write one of this machine, or :port for all"
+            "{} is no address of one machine: write one of this machine, or :port for all",
+            addr.ip()
         ));
     }
     Ok(addr)
@@ -206,8 +256,30 @@ mod tests {
                 .starts_with("the peer id is not an acceptable public key")
         );
         assert!(refusal(&format!("{}@localhost:1", id())).starts_with("'localhost:1' is not an address"));
-        assert!(refusal(&format!("{}@0.0.0.0:1", id())).starts_with("0.0.0.0:1 is no peer's address"));
-        assert!(refusal(&format!("{}@127.0.0.1:0", id())).starts_with("127.0.0.1:0 is no peer's address"));
+    }
+
+    #[test]
+    fn an_address_that_nobody_can_be_at_is_refused_and_any_other_is_not() {
+        for nowhere in [
+            "127.0.0.1:0",
+            "[::1]:0",
+            "0.0.0.0:1",
+            "0.1.2.3:1",
+            "224.0.0.1:1",
+            "239.255.255.255:1",
+            "255.255.255.255:1",
+            "[::]:1",
+            "[ff02::1]:1",
+            "[::ffff:255.255.255.255]:1",
+            "[::ffff:0.0.0.1]:1",
+        ] {
+            let refusal = format!("{}@{nowhere}", id()).parse::<Target>().unwrap_err();
+            assert!(refusal.contains(" is no peer's address: give the one that"), "{nowhere}: {refusal}");
+        }
+        for somewhere in ["127.255.255.255:1", "[::1]:1", "169.254.1.1:1", "[fe80::1%3]:1", "1.0.0.0:1"] {
+            let target: Target = format!("{}@{somewhere}", id()).parse().unwrap();
+            assert_eq!(target.addr, addr(somewhere));
+        }
     }
 
     #[test]
@@ -217,8 +289,11 @@ mod tests {
         assert_eq!(parse_bind("[::1]"), Ok(addr("[::1]:0")));
         assert_eq!(parse_bind("10.0.0.1"), Ok(addr("10.0.0.1:0")));
         assert_eq!(parse_bind(":4433"), Ok(addr("[::]:4433")));
+        assert_eq!(parse_bind("0.0.0.0"), Ok(addr("0.0.0.0:0")));
+        assert_eq!(parse_bind("[::ffff:127.0.0.1]:5"), Ok(addr("127.0.0.1:5")));
+        assert_eq!(parse_bind("[fe80::1%3]:5"), Ok(addr("[fe80::1%3]:5")));
         assert!(parse_bind("4433").is_err());
-        for group in ["255.255.255.255:5", "224.0.0.1", "[ff02::1]:5", "[::ffff:224.0.0.1]:5"] {
+        for group in ["255.255.255.255:5", "224.0.0.1", "[ff02::1]:5", "[::ffff:224.0.0.1]:5", "0.1.2.3"] {
             assert!(parse_bind(group).unwrap_err().contains("is no address of one machine"), "{group}");
         }
     }
@@ -226,12 +301,28 @@ mod tests {
     #[test]
     fn the_local_address_fits_the_target() {
         let v4 = Target { id: id(), addr: addr("192.0.2.1:5") };
-        assert_eq!(v4.bind_addr(None), Ok(addr("0.0.0.0:0")));
-        assert_eq!(v4.bind_addr(Some(addr("[::]:7"))), Ok(addr("[::]:7")));
-        assert!(matches!(v4.bind_addr(Some(addr("[::1]:7"))), Err(Failure::Usage(_))));
+        assert_eq!(bind_for(&v4, None), Ok(addr("0.0.0.0:0")));
+        assert_eq!(bind_for(&v4, Some(addr("[::]:7"))), Ok(addr("[::]:7")));
+        assert!(matches!(bind_for(&v4, Some(addr("[::1]:7"))), Err(Failure::Usage(_))));
         let v6 = Target { id: id(), addr: addr("[2001:db8::1]:5") };
-        assert_eq!(v6.bind_addr(None), Ok(addr("[::]:0")));
-        assert!(matches!(v6.bind_addr(Some(addr("0.0.0.0:7"))), Err(Failure::Usage(_))));
+        assert_eq!(bind_for(&v6, None), Ok(addr("[::]:0")));
+        assert!(matches!(bind_for(&v6, Some(addr("0.0.0.0:7"))), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn of_several_peers_those_are_left_that_can_be_written_to_and_none_is_wrong_usage() {
+        let [v4, v6] = ["192.0.2.1:5", "[2001:db8::1]:5"].map(|text| Target { id: id(), addr: addr(text) });
+        let from = |bind: &str, peers: &[Target]| within_reach(Some(addr(bind)), peers.to_vec());
+        assert_eq!(from("127.0.0.1:0", &[v6, v4]), Ok(vec![v4]));
+        assert_eq!(from("[::1]:0", &[v6, v4]), Ok(vec![v6]));
+        assert_eq!(from("[::]:0", &[v6, v4]), Ok(vec![v6, v4]));
+        assert_eq!(from("127.0.0.1:0", &[]), Ok(Vec::new()));
+        let Err(Failure::Usage(message)) = from("127.0.0.1:0", &[v6]) else { panic!("it can be reached") };
+        assert_eq!(
+            message,
+            "[2001:db8::1]:5 cannot be reached from 127.0.0.1:0: bind an IPv6 address, or leave --bind out"
+        );
+        assert_eq!(within_reach(None, vec![v4]), Ok(vec![v4]));
     }
 
     #[test]

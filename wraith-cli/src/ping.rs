@@ -12,6 +12,7 @@ use wraith_proto::{
     StreamId,
 };
 
+use crate::address::bind_for;
 use crate::args::{self, Common};
 use crate::cipher::Offer;
 use crate::dial::{self, CODE_DONE, CODE_INTERRUPTED, PING_PROTOCOL};
@@ -53,8 +54,8 @@ struct Summary {
 /// Probes a peer and prints each answer and a summary.
 pub(crate) fn run(common: &Common, args: &args::Ping, stop: &Stop) -> Result<()> {
     let output = common.output();
+    let bind = bind_for(&args.target, common.bind)?;
     let identity = identity::for_run(output, common.identity.as_deref())?;
-    let bind = args.target.bind_addr(common.bind)?;
     let job = PingJob { output, identity, offer: common.suite, args, stop };
     with_driver(output, common.driver, &common.device.host(), bind, job)
 }

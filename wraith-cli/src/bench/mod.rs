@@ -13,7 +13,7 @@ use std::time::Duration;
 use wraith_drivers::Park;
 use wraith_proto::{Identity, PeerId};
 
-use crate::address::Target;
+use crate::address::{Target, bind_for};
 use crate::args::{self, Common};
 use crate::cipher::{self, Offer};
 use crate::device::End;
@@ -56,15 +56,12 @@ impl Kind {
 
 /// Measures within this machine, or to a listener elsewhere.
 pub(crate) fn run(common: &Common, args: &args::Bench, stop: &Stop) -> Result<()> {
+    let addr = args.connect.map(|target| bind_for(&target, common.bind)).transpose()?;
     let identity = identity::for_run(common.output(), common.identity.as_deref())?;
-    match args.connect {
-        Some(target) => {
-            common.output().note("the bare socket is measured only within one machine");
-            let here = End { host: common.device.host(), addr: target.bind_addr(common.bind)? };
-            Bench { common, args, stop, identity, target, here, bare: None }.run()
-        }
-        None => within(common, args, stop, identity),
-    }
+    let Some((target, addr)) = args.connect.zip(addr) else { return within(common, args, stop, identity) };
+    common.output().note("the bare socket is measured only within one machine");
+    let here = End { host: common.device.host(), addr };
+    Bench { common, args, stop, identity, target, here, bare: None }.run()
 }
 
 /// Measures between two threads of this process.

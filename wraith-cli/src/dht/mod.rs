@@ -19,7 +19,7 @@ mod whereabouts;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::address::{Target, any};
+use crate::address::{Target, any, within_reach};
 use crate::args::Common;
 use crate::driver_pick::{has_ipv6, with_driver};
 use crate::failure::{Failure, Result};
@@ -56,12 +56,14 @@ pub(crate) fn run(common: &Common, output: Output, args: Dht) -> Result<()> {
 fn run_node(common: &Common, args: DhtNode, stop: &Stop) -> Result<()> {
     let output = common.output();
     let Join { bootstrap, state } = args.join;
-    let mut seeds = within_reach(common, bootstrap)?;
+    let named = within_reach(common.bind, bootstrap)?;
     let state = state.or_else(state::default_path).map(state::resolve);
     // Held until the end.
     let _lock = state.as_deref().map(state::lock).transpose()?;
-    let known = state.as_deref().map_or(Ok(None), state::read)?;
-    seeds.extend(known.into_iter().flatten());
+    let known = state.as_deref().map_or(Ok(None), state::read)?.unwrap_or_default();
+    // One that had another address knows others that it cannot write to.
+    let known = within_reach(common.bind, known).unwrap_or_default();
+    let mut seeds: Vec<_> = named.into_iter().chain(known).collect();
     let identity = identity::lasting(output, common.identity.as_deref())?;
     seeds.retain(|seed| seed.id != identity.peer_id());
     if seeds.is_empty() {
@@ -81,19 +83,26 @@ fn run_node(common: &Common, args: DhtNode, stop: &Stop) -> Result<()> {
     with_driver(output, common.driver, &host, bind, job)
 }
 
-/// The nodes to begin with: those that were named, or the contacts of a node of this user.
-pub(crate) fn seeds(named: &[Target], state: Option<&Path>) -> Result<Vec<Target>> {
-    if named.is_empty() || state.is_some() {
-        let default = state::default_path();
-        let known = state.or(default.as_deref()).map_or(Ok(None), state::read)?;
-        return Ok(named.iter().copied().chain(known.into_iter().flatten()).collect());
+/// The nodes to begin with beside something else: those that were named, or the contacts of a node of this user that can
+/// be written to.
+///
+/// # Errors
+/// None of those that were named can be written to.
+pub(crate) fn seeds(common: &Common, named: &[Target]) -> Result<Vec<Target>> {
+    if !named.is_empty() {
+        return within_reach(common.bind, named.to_vec());
     }
-    Ok(named.to_vec())
+    // Nobody has named them: without them it is as if there were none.
+    Ok(within_reach(common.bind, known(None)?).unwrap_or_default())
 }
 
-/// The same for a command that has to have one, and that it can write to.
+/// Those that were named, and the contacts of a node of this user, for a command that has to have one.
 fn some_seeds(common: &Common, join: &Join) -> Result<Vec<Target>> {
-    let seeds = within_reach(common, seeds(&join.bootstrap, join.state.as_deref())?)?;
+    let mut seeds = join.bootstrap.clone();
+    if seeds.is_empty() || join.state.is_some() {
+        seeds.extend(known(join.state.as_deref())?);
+    }
+    let seeds = within_reach(common.bind, seeds)?;
     if seeds.is_empty() {
         let missing = join.state.as_deref().filter(|path| !path.exists());
         let missing = missing.map(|path| format!(", {} does not exist", state::shown(path)));
@@ -105,13 +114,11 @@ fn some_seeds(common: &Common, join: &Join) -> Result<Vec<Target>> {
     Ok(seeds)
 }
 
-/// Those of `seeds` whose IP version the address that was asked for has.
-fn within_reach(common: &Common, seeds: Vec<Target>) -> Result<Vec<Target>> {
-    let is_within = |seed: &Target| seed.bind_addr(common.bind).is_ok();
-    match seeds.first() {
-        Some(first) if !seeds.iter().any(is_within) => first.bind_addr(common.bind).map(|_| Vec::new()),
-        _ => Ok(seeds.into_iter().filter(is_within).collect()),
-    }
+/// The contacts in `state`, or in the file where a node of this user keeps them.
+fn known(state: Option<&Path>) -> Result<Vec<Target>> {
+    let default = state::default_path();
+    let known = state.or(default.as_deref()).map_or(Ok(None), state::read)?;
+    Ok(known.unwrap_or_default())
 }
 
 /// Milliseconds since 1970; 0 on a clock that is set before.

@@ -13,7 +13,7 @@ use wraith_proto::{
     Transport,
 };
 
-use crate::address::{Target, any, reachable};
+use crate::address::{Target, any, reachable, within_reach};
 use crate::args::{self, Common};
 use crate::cipher::Offer;
 use crate::dht::{DhtPart, Keeper, Role, WithDht};
@@ -63,10 +63,11 @@ struct ClosedEvent {
 /// Listens until Ctrl-C.
 pub(crate) fn run(common: &Common, args: args::Listen, stop: &Stop) -> Result<()> {
     let output = common.output();
+    let seeds = within_reach(common.bind, args.bootstrap)?;
     let identity = identity::for_run(output, common.identity.as_deref())?;
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let host = common.device.host();
-    let (offer, interface, seeds) = (common.suite, host.interface(), args.bootstrap);
+    let (offer, interface) = (common.suite, host.interface());
     let job = ListenJob { output, identity, offer, interface, seeds, stop };
     with_driver(output, common.driver, &host, bind, job)?;
     // Nothing else ends a listener.

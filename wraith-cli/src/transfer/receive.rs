@@ -22,7 +22,7 @@ use super::store::Store;
 use super::stream_out::StreamOut;
 use super::wanted::Wanted;
 use super::{endpoint, hex, limits, memory, path, transport};
-use crate::address::{Candidate, Target, any};
+use crate::address::{Candidate, Target, any, reaches, within_reach};
 use crate::args::{self, Common};
 use crate::cipher::{self, Offer};
 use crate::dht::{self, Desk, DhtPart, Finder, Role, WithDht};
@@ -55,8 +55,11 @@ pub(crate) fn run(common: &Common, args: &args::Receive, stop: Stop) -> Result<(
     // Who names a source, or another network, wants that one.
     let named = !args.from.is_empty() || args.discovery.is_on();
     let asks = wanted.token.is_none() && (!named || !args.bootstrap.is_empty());
-    let seeds = if asks { dht::seeds(&args.bootstrap, None)? } else { Vec::new() };
+    let seeds = if asks { dht::seeds(common, &args.bootstrap)? } else { Vec::new() };
     let candidates = candidates(&wanted, &args.from, args.discovery.is_on() || !seeds.is_empty(), common)?;
+    for far in args.from.iter().filter(|target| !candidates.contains(&Candidate::from(**target))) {
+        output.note(format_args!("{far} cannot be reached from here for its IP version: going on without"));
+    }
     let existing = match (args.overwrite, args.rename) {
         (true, _) => Existing::Overwrite,
         (_, true) => Existing::Rename,
@@ -213,8 +216,7 @@ impl Network for OwnDht {
 
     fn answer(&mut self) -> Option<Result<Vec<Candidate>>> {
         let answer = self.desk.answer()?.and_then(|providers| {
-            let v4 = self.local.is_ipv4() || self.local.ip().is_unspecified();
-            let dialled = |target: &Target| if target.addr.is_ipv6() { self.local.is_ipv6() } else { v4 };
+            let dialled = |target: &Target| reaches(self.local, target.addr);
             let found: Vec<_> = providers.into_iter().filter(dialled).map(Candidate::from).collect();
             if found.is_empty() {
                 return Err(failed(
@@ -264,16 +266,12 @@ fn candidates(wanted: &Wanted, from: &[Target], looked_up: bool, common: &Common
             candidates.push(candidate);
         }
     }
-    let v6 = match common.bind {
-        Some(bind) => bind.is_ipv6(),
-        None => has_ipv6(),
-    };
-    let v4 = common.bind.is_none_or(|bind| bind.is_ipv4() || bind.ip().is_unspecified());
-    candidates.retain(|candidate| if candidate.addr.is_ipv6() { v6 } else { v4 });
-    if candidates.is_empty() && !looked_up {
-        return Err(failed(
-            "no address of the sender can be reached from here: give one with --from PEER@ADDR",
-        ));
+    let any = !candidates.is_empty();
+    match within_reach(common.bind, candidates) {
+        Ok(candidates) if any || looked_up => Ok(candidates),
+        Ok(_) => Err(failed("the ticket names no address of the sender: give one with --from PEER@ADDR")),
+        // Whoever is named may be within reach.
+        Err(_) if looked_up => Ok(Vec::new()),
+        Err(failure) => Err(failure),
     }
-    Ok(candidates)
 }

@@ -51,6 +51,7 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
         ));
     }
     args.discovery.check(common.bind)?;
+    let seeds = if args.announce { dht::seeds(common, &args.bootstrap)? } else { Vec::new() };
     let file = &args.path;
     let output = common.output();
     let name = file_name(file)?;
@@ -64,7 +65,6 @@ pub(crate) fn run(common: &Common, args: &args::Send, stop: Stop) -> Result<()> 
     let bind = common.bind.unwrap_or_else(|| any(has_ipv6()));
     let (offer, to, keep, packet_size) = (common.suite, args.to, args.keep, args.packet_size);
     let (announced, discovery) = (args.announce, &args.discovery);
-    let seeds = if announced { dht::seeds(&args.bootstrap, None)? } else { Vec::new() };
     let host = common.device.host();
     let interface = host.interface();
     let job = SendJob {

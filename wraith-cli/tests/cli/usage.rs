@@ -1,6 +1,8 @@
 //! Wrong usage, and what needs no network.
 
-use crate::support::run;
+use wraith_proto::Identity;
+
+use crate::support::{Folder, run};
 
 #[test]
 fn wrong_usage_ends_with_code_2() {
@@ -74,4 +76,59 @@ fn an_address_of_no_interface_fails_with_the_remedy() {
     // RFC 5737: for documentation only.
     let done = run(["listen", "--bind", "198.51.100.1:0"]);
     assert!(done.error(1).contains("choose another with --bind"), "{}", done.stderr);
+}
+
+#[test]
+fn a_peer_of_the_other_ip_version_than_the_address_to_bind_is_wrong_usage_and_makes_no_files() {
+    let folder = Folder::new("versions");
+    let (identity, file) = (folder.path("own.id"), folder.path("file"));
+    std::fs::write(&file, "x").unwrap();
+    let (identity, file, hash) = (identity.to_str().unwrap(), file.to_str().unwrap(), "ab".repeat(32));
+    let peer = Identity::from_seed([3; 32]).peer_id();
+    let commands: [&[&str]; 6] = [
+        &["ping"],
+        &["bench", "--connect"],
+        &["listen", "--bootstrap"],
+        &["send", file, "--announce", "--bootstrap"],
+        &["receive", &hash, "--from"],
+        &["receive", &hash, "--bootstrap"],
+    ];
+    for (bind, at, family) in [("127.0.0.1:0", "[::1]:9", "IPv6"), ("[::1]:0", "127.0.0.1:9", "IPv4")] {
+        let target = format!("{peer}@{at}");
+        for command in commands {
+            let output = folder.path("output");
+            let output = ["--output", output.to_str().unwrap()];
+            let more = if command[0] == "receive" { &output[..] } else { &[] };
+            let common = [&target, "--bind", bind, "--identity", identity];
+            let done = run(command.iter().chain(&common).chain(more));
+            assert_eq!(
+                done.error(2),
+                format!("{at} cannot be reached from {bind}: bind an {family} address, or leave --bind out"),
+                "{command:?}"
+            );
+            assert_eq!(done.stdout.len(), 0);
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path(".")).unwrap().count(), 1, "there is the file alone");
+}
+
+#[test]
+fn an_address_that_nobody_can_be_at_is_wrong_usage() {
+    let (peer, hash) = (Identity::from_seed([3; 32]).peer_id(), "ab".repeat(32));
+    for nowhere in ["255.255.255.255:9", "0.1.2.3:9", "224.0.0.1:9", "127.0.0.1:0", "[::]:9", "[ff02::1]:9"] {
+        let target = format!("{peer}@{nowhere}");
+        let commands: [&[&str]; 6] = [
+            &["ping"],
+            &["bench", "--connect"],
+            &["listen", "--bootstrap"],
+            &["receive", &hash, "--from"],
+            &["receive", &hash, "--bootstrap"],
+            &["dht", "get", &hash, "--bootstrap"],
+        ];
+        for command in commands {
+            let done = run(command.iter().copied().chain([&*target]));
+            let expected = format!("{nowhere} is no peer's address: give the one that the peer's");
+            assert!(done.code == Some(2) && done.stderr.contains(&expected), "{command:?}: {}", done.stderr);
+        }
+    }
 }

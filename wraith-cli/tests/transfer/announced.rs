@@ -6,7 +6,7 @@ use wraith_transfer_proto::{CHUNK, Tree};
 
 use crate::hostile::WrongChunk;
 use crate::liar::Liar;
-use crate::support::{Running, run};
+use crate::support::{Running, program, run};
 use crate::transfer::{Scene, Sender, content, done, error, finish, wait_for_middle};
 
 /// `PEER@ADDR` of a sender.
@@ -64,6 +64,17 @@ fn after_a_source_that_lies_the_next_one_is_asked() {
     assert!(fs::read(scene.target.join(hash(&sender))).unwrap() == bytes);
     drop(liar);
     assert_eq!(sender.process.finish().code, Some(0));
+}
+
+#[test]
+fn a_source_of_the_other_ip_version_is_left_out_aloud_and_the_others_are_asked() {
+    let scene = Scene::new("version", &content(10_000));
+    let sender = scene.send(&["--announce"]);
+    let far = format!("{}@[::1]:9", sender.event["peer"].as_str().unwrap());
+    let mut receive = program(["receive", "--json", &hash(&sender), "--bind", "127.0.0.1", "--output"]);
+    let end = finish(receive.arg(&scene.target).args(["--from", &far, "--from", &at(&sender)]));
+    assert_eq!(done(&end)["bytes"], 10_000);
+    assert!(end.stderr.contains(&format!("{far} cannot be reached from here")), "{}", end.stderr);
 }
 
 #[cfg(unix)]
