@@ -12,6 +12,10 @@ use crate::failure::{Failure, Result};
 /// Between an answer and the next question: at first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
 
+/// So often at least a network is asked again while nobody brings anything, if its pauses need not be shorter than the first
+/// for that: whoever comes late is found before the patience is over, but at the very end of it.
+const LEAST: u32 = 6;
+
 /// A network that knows, or does not, who has a content.
 pub(super) trait Network {
     /// Asks it. The answer to the question before has come.
@@ -87,7 +91,7 @@ impl Quest {
         let asked = |network| Asked {
             network,
             stage: Stage::New,
-            backoff: Backoff::new(PAUSE.0, PAUSE.1),
+            backoff: Backoff::new(PAUSE.0, longest_pause(patience)),
             why: None,
         };
         let asked = networks.into_iter().map(asked).collect();
@@ -214,6 +218,11 @@ impl Asked {
         }
         self.network.ask();
     }
+}
+
+/// The longest pause between an answer and the next question.
+fn longest_pause(patience: Duration) -> Duration {
+    (patience / LEAST).clamp(PAUSE.0, PAUSE.1)
 }
 
 fn again(failure: &Failure, patience: Duration) -> String {

@@ -207,6 +207,8 @@ struct OwnDht {
     /// The port that is dialled from.
     local: SocketAddr,
     desk: Rc<Desk>,
+    /// How many had it, the last time that people were told.
+    said: Option<usize>,
 }
 
 impl Network for OwnDht {
@@ -224,7 +226,13 @@ impl Network for OwnDht {
                      with --from PEER@ADDR, or retry later",
                 ));
             }
-            self.output.note(format_args!("{} peers say on the DHT that they have it", found.len()));
+            if self.said.replace(found.len()) != Some(found.len()) {
+                self.output.note(if let [only] = &found[..] {
+                    format!("one peer says on the DHT that it has it, at {}", only.addr)
+                } else {
+                    format!("{} peers say on the DHT that they have it", found.len())
+                });
+            }
             Ok(found)
         });
         Some(answer)
@@ -247,7 +255,7 @@ fn own_dht(
     let part = DhtPart::new(identity, Role::Client, seeds, now)?;
     let desk = Rc::default();
     let finder = Finder::new(Id::from_bytes(*hash), Rc::clone(&desk));
-    Ok((vec![Box::new(OwnDht { output, local, desk })], Some((part, finder))))
+    Ok((vec![Box::new(OwnDht { output, local, desk, said: None })], Some((part, finder))))
 }
 
 /// Whom to ask, the ticket's own sender first; nobody may do if networks are asked for others, as `looked_up` says.

@@ -32,7 +32,7 @@ fn quest(patience: u64) -> (Quest, Rc<RefCell<Desk>>) {
     let desk = Rc::default();
     let mut quest =
         Quest::new(vec![Box::new(Scripted(Rc::clone(&desk)))], Duration::from_secs(patience), at(0));
-    quest.asked[0].backoff = Backoff::with_draw(PAUSE.0, PAUSE.1, || 0);
+    quest.asked[0].backoff = Backoff::with_draw(PAUSE.0, longest_pause(Duration::from_secs(patience)), || 0);
     (quest, desk)
 }
 
@@ -57,10 +57,20 @@ fn ask(quest: &mut Quest, desk: &RefCell<Desk>, from: u64, to: u64) -> Vec<u64> 
 
 #[test]
 fn while_somebody_is_needed_a_network_is_asked_ever_more_seldom_until_the_patience_is_over() {
-    let (mut quest, desk) = quest(200);
+    let (mut quest, desk) = quest(400);
     assert_eq!(quest.wake_at(), Some(Instant::MIN));
-    assert_eq!(ask(&mut quest, &desk, 0, 400), [0, 2, 6, 14, 30, 62, 122, 182]);
-    assert!(!quest.is_open(at(200_000)) && quest.is_open(at(199_999)));
+    assert_eq!(ask(&mut quest, &desk, 0, 800), [0, 2, 6, 14, 30, 62, 122, 182, 242, 302, 362]);
+    assert!(!quest.is_open(at(400_000)) && quest.is_open(at(399_999)));
+}
+
+#[test]
+fn with_less_patience_pauses_are_shorter_so_that_whoever_comes_late_is_found() {
+    for (patience, asked) in
+        [(60, &[0, 2, 6, 14, 24, 34, 44, 54][..]), (20, &[0, 2, 6, 10, 14, 18]), (5, &[0, 2, 4]), (1, &[0])]
+    {
+        let (mut quest, desk) = quest(patience);
+        assert_eq!(ask(&mut quest, &desk, 0, 400), asked, "{patience} s");
+    }
 }
 
 #[test]
@@ -108,7 +118,7 @@ fn of_several_reasons_the_last_one_of_somebody_who_was_there_is_kept_and_the_fir
     assert_eq!(quest.wait(failed("no answer from A: check"), at(1), true), told);
     assert_eq!(quest.wait(failed("no answer from B: check"), at(2), true), None);
     assert_eq!(quest.wait(failed("no address: give one"), at(3), false), None);
-    assert_eq!(ask(&mut quest, &desk, 0, 61).len(), 5);
+    assert_eq!(ask(&mut quest, &desk, 0, 61).len(), 8);
     assert_eq!(quest.take_failure(at(60_000)), Some(failed("no answer from B: check")));
     quest.end_wait();
     assert_eq!(quest.take_failure(at(60_000)), None);
@@ -124,7 +134,7 @@ fn who_brings_something_is_enough_and_gives_patience_again() {
     }
     assert_eq!(desk.borrow().questions, 2, "asked though nobody was needed");
     // It was lost: the first pauses are short again.
-    assert_eq!(ask(&mut quest, &desk, 100, 400), [100, 102, 106, 114, 130]);
+    assert_eq!(ask(&mut quest, &desk, 100, 400), [100, 102, 106, 114, 124, 134, 144, 154]);
     quest.progress(at(400_000), 99);
     assert!(!quest.is_open(at(400_000)), "the content has not grown");
 }
@@ -132,7 +142,7 @@ fn who_brings_something_is_enough_and_gives_patience_again() {
 #[test]
 fn time_in_which_somebody_brings_it_slowly_costs_no_patience_and_does_not_renew_it() {
     let (mut quest, desk) = quest(60);
-    assert_eq!(ask(&mut quest, &desk, 0, 40), [0, 2, 6, 14, 30]);
+    assert_eq!(ask(&mut quest, &desk, 0, 40), [0, 2, 6, 14, 24, 34]);
     for second in 40..1_000 {
         quest.turn(at(1_000 * second), false, true);
     }
