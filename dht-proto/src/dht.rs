@@ -150,14 +150,14 @@ impl Dht {
         for slot in 0..self.queries.len() {
             if self.queries[slot].deadline().is_some_and(|deadline| deadline <= now) {
                 while let Some(node) = self.queries[slot].expire(now) {
-                    self.table.failed(&node);
+                    self.failed(&node);
                 }
             }
         }
         let late = |ping: &Ping| ping.sent.is_some_and(|(_, deadline)| deadline <= now);
         while let Some(at) = self.pings.iter().position(late) {
             let ping = self.pings.swap_remove(at);
-            self.table.failed(&ping.node);
+            self.failed(&ping.node);
         }
         self.keep_up(now);
     }
@@ -305,18 +305,25 @@ impl Dht {
         now: Instant,
     ) -> QueryId {
         let nearest = self.table.nearest(target.place(), None);
+        let awaited = self.awaited(slot);
         let radius = if goal == Goal::Nodes { 0 } else { self.upkeep.radius() };
         let seconds = self.seconds(now);
         let query = &mut self.queries[slot];
         query.begin(goal, target, radius, now);
         query.expected = expected;
-        query.begin_with(nearest.iter().map(|&(_, at)| self.table.contact(at).node));
+        query.begin_with(nearest.iter().map(|&(_, at)| self.table.contact(at).node).chain(awaited));
         if let Goal::Put(kind) = goal {
             // Announcements have no record.
             self.store.read(&target, kind, seconds, &mut query.record);
         }
         query.settle();
         QueryId { slot: slot as u8, generation: query.generation }
+    }
+
+    /// `node` did not answer in time: other lookups that have asked it wait for it no longer.
+    fn failed(&mut self, node: &Node) {
+        self.table.failed(node);
+        self.queries.iter_mut().for_each(|query| query.suspect(node, true));
     }
 
     fn answered(
@@ -346,6 +353,7 @@ impl Dht {
             comes_back = !had_token;
             apply(query, asked, &self.key, token, reply);
         }
+        self.queries.iter_mut().for_each(|query| query.suspect(&from, false));
         if let Some(oldest) = self.table.answered(from, token, seconds) {
             self.ping(oldest, None);
         }

@@ -19,11 +19,14 @@ const STALL: u32 = 300;
 /// Milliseconds after which an answer counts no more.
 pub(crate) const TIMEOUT: u32 = 1_500;
 
+/// Seconds after the start of a lookup for which a node that did not answer it is not waited for as long again.
+const MEMORY: u64 = 60;
+
 /// Requests of one lookup at most, so that it ends whatever the answers say.
 const MAX_ASKED: u16 = 120;
 
 /// Requests that wait for an answer at once: one for each path, and those that stalled.
-const MAX_PENDING: usize = 12;
+pub(crate) const MAX_PENDING: usize = 12;
 
 /// What a lookup is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +57,8 @@ struct Pending {
     sent: u32,
     path: u8,
     stalled: bool,
+    /// The node has left another request without an answer: it is waited for no longer than until this one stalls.
+    silent: bool,
     /// Answers that were opened, or tried to.
     answers: u8,
 }
@@ -157,8 +162,15 @@ impl Query {
             }
             _ => return None,
         };
-        let pending =
-            Pending { transaction, distance: entry.distance, sent, path, stalled: false, answers: 0 };
+        let pending = Pending {
+            transaction,
+            distance: entry.distance,
+            sent,
+            path,
+            stalled: false,
+            silent: false,
+            answers: 0,
+        };
         self.list.at(entry.distance)?.state = match step {
             Step::Search => State::Asked,
             Step::Store(token) => State::Offered(token),
@@ -268,6 +280,16 @@ impl Query {
         self.settle();
     }
 
+    /// Takes note whether `node` has left another request without an answer.
+    pub(crate) fn suspect(&mut self, node: &Node, silent: bool) {
+        for pending in &mut self.pending {
+            if self.list.get(pending.distance).is_some_and(|entry| entry.node == *node) {
+                pending.silent = silent;
+            }
+        }
+        self.settle();
+    }
+
     /// A request that has waited for too long is given up; the node that did not answer.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Node> {
         let now = self.elapsed(now);
@@ -314,9 +336,28 @@ impl Query {
         self.reach.take()
     }
 
+    /// Whether `node` did not answer this lookup, which may be over, a short while ago.
+    pub(crate) fn has_missed(&self, node: &Node, now: Instant) -> bool {
+        let is_recent = now.saturating_since(self.started).as_secs() < MEMORY;
+        is_recent && self.list.has_failed(node)
+    }
+
+    /// Whether all that it waits for are nodes that have stalled.
+    pub(crate) fn is_stalled(&self) -> bool {
+        let all = self.pending.iter().all(|pending| pending.stalled);
+        self.phase == Phase::Searching && all && !self.pending.is_empty() && self.candidate().is_none()
+    }
+
+    /// The nodes that it waits for.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Node> {
+        self.pending.iter().filter_map(|pending| Some(self.list.get(pending.distance)?.node))
+    }
+
     fn is_covered(&self) -> bool {
         let enough = self.list.answered().nth(K - 1).is_some();
-        let waits = self.pending.iter().any(|pending| !(enough && pending.stalled));
+        let any = self.list.answered().next().is_some();
+        let matters = |pending: &Pending| !pending.stalled || !(enough || (any && pending.silent));
+        let waits = self.pending.iter().any(matters);
         !waits && self.candidate().is_none()
     }
 

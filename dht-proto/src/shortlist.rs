@@ -205,6 +205,11 @@ impl Shortlist {
         self.entries.iter().filter(|entry| matches!(entry.state, State::Answered(_)))
     }
 
+    /// Whether `node` did not answer.
+    pub(crate) fn has_failed(&self, node: &Node) -> bool {
+        self.entries.iter().any(|entry| entry.state == State::Failed && entry.node == *node)
+    }
+
     /// Nodes that the lookup began with.
     pub(crate) fn beginnings(&self) -> usize {
         self.entries.iter().filter(|entry| entry.depth == 1).count()

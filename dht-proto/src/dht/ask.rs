@@ -36,9 +36,17 @@ impl Dht {
 
     pub(super) fn transmit_query(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
         let seconds = self.seconds(now);
-        for query in self.queries.iter_mut().filter(|query| query.is_running()) {
+        for slot in 0..self.queries.len() {
+            if !self.queries[slot].is_running() {
+                continue;
+            }
             let transaction = self.random.array();
-            let Some((entry, step)) = query.next(now, transaction) else { continue };
+            let Some((entry, step)) = self.queries[slot].next(now, transaction) else { continue };
+            let is_silent = self.queries.iter().any(|query| query.has_missed(&entry.node, now));
+            let query = &mut self.queries[slot];
+            if is_silent {
+                query.suspect(&entry.node, true);
+            }
             let ask = match (step, query.goal) {
                 (Step::Store(write_token), _) => {
                     let record = crate::store::record(&query.record);

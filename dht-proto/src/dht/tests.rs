@@ -15,6 +15,7 @@ use crate::record::value_key;
 use wraith_proto::wire::Writer;
 
 mod places;
+mod silent;
 
 const NOW: Instant = Instant::from_nanos(3_600_000_000_000);
 

@@ -7,7 +7,7 @@ use wraith_proto::Instant;
 use super::Dht;
 use crate::id::{Id, Place};
 use crate::node::{Node, NodeRef};
-use crate::query::{Goal, Phase};
+use crate::query::{Goal, MAX_PENDING, Phase};
 use crate::table::K;
 
 /// The slot of the node's own lookups.
@@ -158,6 +158,13 @@ impl Dht {
         self.upkeep.joined == Some(0)
     }
 
+    /// Whether a lookup would begin with all nodes that there are to begin with: some have answered, and if it is still joining,
+    /// it waits for silent ones alone, which may never answer.
+    pub fn can_look_up(&self) -> bool {
+        let joins = self.upkeep.stage == Stage::Own && !self.queries[OWN_QUERY].is_stalled();
+        self.table.len() > 0 && !joins
+    }
+
     /// Does what is due, at most one of each kind.
     pub(super) fn keep_up(&mut self, now: Instant) {
         self.go_on(now);
@@ -223,6 +230,13 @@ impl Dht {
             let jitter = Duration::from_millis(u64::from(self.random.below(60_000)));
             self.upkeep.stage = Stage::Rest(now.saturating_add(REFRESH + jitter));
         }
+    }
+
+    /// Nodes that a lookup in `slot` begins with beside the contacts: those that this node waits for to join through. They
+    /// may be the only ones that know of others.
+    pub(super) fn awaited(&self, slot: usize) -> heapless::Vec<Node, MAX_PENDING> {
+        let joins = slot != OWN_QUERY && self.upkeep.stage == Stage::Own && !self.upkeep.is_member;
+        self.queries[OWN_QUERY].waiting().filter(|_| joins).collect()
     }
 
     /// How long to wait before the own place is searched for again, where so few nodes are known that others may have come

@@ -137,24 +137,17 @@ fn shown(seeds: &[Target]) -> String {
 
 impl<Q: Question> Errand for Client<Q> {
     fn on_turn(&mut self, now: Instant, part: &mut DhtPart) -> Turn {
-        let mut joined = None;
         while let Some(event) = part.poll_event() {
-            match event {
-                Event::Joined(contacts) if contacts > 0 => joined = Some(contacts),
-                Event::Ended(id, outcome) => {
-                    let Some(running) = &mut self.running else { continue };
-                    let Some(at) = running.iter().position(|running| *running == id) else { continue };
-                    running.swap_remove(at);
-                    if self.question.take(&outcome) || running.is_empty() {
-                        self.outcome.get_or_insert_with(|| self.question.end());
-                    }
-                }
-                _ => {}
+            let (Event::Ended(id, outcome), Some(running)) = (event, &mut self.running) else { continue };
+            let Some(at) = running.iter().position(|running| *running == id) else { continue };
+            running.swap_remove(at);
+            if self.question.take(&outcome) || running.is_empty() {
+                self.outcome.get_or_insert_with(|| self.question.end());
             }
         }
-        if let Some(contacts) = joined
-            && self.running.is_none()
-        {
+        // Without the time that silent nodes have.
+        if self.running.is_none() && part.dht().can_look_up() {
+            let contacts = part.dht().contact_count();
             self.begin(part.dht_mut(), contacts, now);
         }
         if self.outcome.is_none() && now >= self.until {

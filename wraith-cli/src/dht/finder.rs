@@ -40,7 +40,6 @@ impl Desk {
 pub(crate) struct Finder {
     key: Id,
     desk: Rc<Desk>,
-    joined: bool,
     /// Until when the question waits for its answer.
     until: Option<Instant>,
     running: Option<QueryId>,
@@ -49,7 +48,7 @@ pub(crate) struct Finder {
 impl Finder {
     /// Of whoever provides `key`.
     pub(crate) fn new(key: Id, desk: Rc<Desk>) -> Self {
-        Self { key, desk, joined: false, until: None, running: None }
+        Self { key, desk, until: None, running: None }
     }
 
     fn end(&mut self, answer: Result<Vec<Target>>) {
@@ -63,7 +62,6 @@ impl Errand for Finder {
         let mut providers = None;
         while let Some(event) = part.poll_event() {
             match event {
-                Event::Joined(contacts) => self.joined |= contacts > 0,
                 Event::Ended(id, outcome) if self.running == Some(id) => {
                     let mut question = FindProviders { key: self.key, providers: Vec::new() };
                     question.take(&outcome);
@@ -81,7 +79,7 @@ impl Errand for Finder {
         if self.until.is_some_and(|until| now >= until) {
             let answer = Err(unanswered(self.running.is_some(), PATIENCE, part.seeds()));
             self.end(answer);
-        } else if self.until.is_some() && self.joined && self.running.is_none() {
+        } else if self.until.is_some() && self.running.is_none() && part.dht().can_look_up() {
             let mut question = FindProviders { key: self.key, providers: Vec::new() };
             // If there is no room, the time runs out.
             self.running = question.begin(part.dht_mut(), now).ok().and_then(|begun| begun.first().copied());
