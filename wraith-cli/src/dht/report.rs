@@ -27,7 +27,7 @@ impl Told for Put {
             nodes == 0 || self.expected.is_some() || seq.is_some_and(|seq| conflict.seq >= seq)
         });
         if let Some(conflict) = conflict {
-            outvoted(nodes, conflict, self.expected).map_err(failed)?;
+            outvoted(nodes, conflict, self.expected, seq).map_err(failed)?;
         }
         if nodes == 0 {
             return Err(failed(
@@ -126,22 +126,33 @@ impl Told for FindPeer {
 /// Whether `nodes` that took a record are more than those that refused it; otherwise why it counts as refused.
 ///
 /// Nobody proves the number of what is there, and one that lies must not make a put fail that all others took.
-fn outvoted(nodes: u8, conflict: Conflict, expected: Option<u64>) -> std::result::Result<(), String> {
+fn outvoted(
+    nodes: u8,
+    conflict: Conflict,
+    expected: Option<u64>,
+    seq: Option<u64>,
+) -> std::result::Result<(), String> {
     if nodes > conflict.nodes {
         return Ok(());
     }
-    let text = refusal(conflict.seq, expected);
+    let text = refusal(conflict.seq, expected, seq);
     Err(if nodes == 0 { text } else { format!("{text}; {} took this one all the same", counted(nodes)) })
 }
 
-/// Why a signed record was not stored: a node has one with the number `conflict`, or none if that is 0; and what to do.
-fn refusal(conflict: u64, expected: Option<u64>) -> String {
+/// Why a signed record with the number `seq` was not stored: a node has one with the number `conflict`, or none if that is 0;
+/// and what to do.
+fn refusal(conflict: u64, expected: Option<u64>, seq: Option<u64>) -> String {
     match expected {
-        Some(expected) if conflict == 0 && expected != 0 => format!(
+        Some(0) if conflict == 0 && seq == Some(0) => {
+            "--seq 0 replaces no record: leave --expected out if nothing is there, or give a higher --seq"
+                .to_owned()
+        }
+        // One with the number 0 would have made way for a higher one.
+        Some(expected) if conflict == 0 => format!(
             "there is no record with sequence number {expected}: look at what is there with `dht get --peer`, and leave \
              --expected out if that is nothing"
         ),
-        Some(expected) if conflict != expected => format!(
+        Some(expected) if conflict != expected && conflict < u64::MAX => format!(
             "a record with sequence number {conflict} is there, not {expected}: look at it with `dht get --peer`, and give \
              --expected {conflict} and a higher --seq to replace it"
         ),
@@ -185,23 +196,30 @@ mod tests {
     #[test]
     fn a_record_is_refused_unless_more_nodes_took_it_than_refused_it() {
         let by = |nodes| Conflict { nodes, seq: u64::MAX };
-        assert_eq!(outvoted(2, by(1), None), Ok(()));
-        assert_eq!(outvoted(20, by(19), Some(4)), Ok(()));
-        let refused = outvoted(2, by(2), None).unwrap_err();
+        assert_eq!(outvoted(2, by(1), None, Some(1)), Ok(()));
+        assert_eq!(outvoted(20, by(19), Some(4), Some(5)), Ok(()));
+        let refused = outvoted(2, by(2), None, Some(1)).unwrap_err();
         assert!(refused.ends_with("; 2 nodes took this one all the same"), "{refused}");
-        assert_eq!(outvoted(0, by(1), None), Err(refusal(u64::MAX, None)));
+        assert_eq!(outvoted(0, by(1), None, Some(1)), Err(refusal(u64::MAX, None, Some(1))));
     }
 
     #[test]
     fn a_refusal_says_what_is_there_and_a_number_that_is_taken() {
         let ends = |conflict, expected, start: &str, end: &str| {
-            let text = refusal(conflict, expected);
+            let text = refusal(conflict, expected, Some(1));
             assert!(text.starts_with(start) && text.ends_with(end), "{text}");
         };
         ends(5, None, "a record with sequence number 5 is there: ", "give --seq 6 to replace it");
         ends(5, Some(5), "a record with sequence number 5 is there: ", "give --seq 6 to replace it");
         ends(5, Some(4), "a record with sequence number 5 is there, not 4: ", "a higher --seq to replace it");
         ends(0, Some(4), "there is no record with sequence number 4: ", "if that is nothing");
+        ends(0, Some(0), "there is no record with sequence number 0: ", "if that is nothing");
+        let zero = refusal(0, Some(0), Some(0));
+        assert!(
+            zero.starts_with("--seq 0 replaces no record: ") && zero.ends_with("a higher --seq"),
+            "{zero}"
+        );
+        ends(u64::MAX, Some(3), "a record with sequence number 18446744073709551615 is there, ", "--salt");
         ends(0, None, "a record with sequence number 0 is there: ", "give --seq 1 to replace it");
         ends(
             u64::MAX,
