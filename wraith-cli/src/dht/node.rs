@@ -119,6 +119,8 @@ pub(crate) struct Keeper {
     seq: u64,
     /// What the last one was to outbid: once, for who refuses every number is no hindrance where others keep it.
     outbid: Option<u64>,
+    /// The number that others have and that cannot be outbid, once people were told of it.
+    ahead: Option<u64>,
     running: Option<QueryId>,
     /// That nobody answers is said once.
     said_alone: bool,
@@ -151,6 +153,7 @@ impl Keeper {
             published: Vec::new(),
             seq: 0,
             outbid: None,
+            ahead: None,
             running: None,
             said_alone: false,
             has_saved: false,
@@ -228,6 +231,14 @@ impl Keeper {
         let claimed = conflict.filter(|conflict| conflict.nodes >= nodes).map(|conflict| conflict.seq);
         let earlier = claimed.filter(|&seq| seq <= unix_millis().saturating_add(AHEAD));
         let outbids = std::mem::replace(&mut self.outbid, earlier).is_none() && earlier.is_some();
+        if let (Some(seq), None, None) = (claimed, earlier, self.ahead) {
+            self.ahead = claimed;
+            self.output.note(format_args!(
+                "others have an address of this node with the sequence number {seq}, far ahead of this machine's clock, and go \
+                 on naming that one: check the clocks, and `dht put --sign --salt {}`; they forget it within two hours",
+                whereabouts::SALT
+            ));
+        }
         if nodes == 0 || outbids {
             // It is tried again with a higher number.
             self.published.clear();

@@ -1,7 +1,8 @@
 //! Peers that move, and records that they replace.
 
+use crate::heard::Heard;
 use crate::node::{Node, asking, brought, found, stored};
-use crate::support::{Folder, Listener, PATIENCE, run};
+use crate::support::{Folder, Listener, PATIENCE, program, run};
 
 #[test]
 fn a_peer_that_comes_back_at_another_port_is_found_by_its_id() {
@@ -39,6 +40,20 @@ fn a_listener_that_is_a_node_too_is_found_by_its_id_and_answers_pings_on_that_po
     let ping = run(["ping", "-q", "-c", "1", &target]);
     assert_eq!(ping.code, Some(0), "{}", ping.stderr);
     assert_eq!(listener.process.event("connected")["protocol"], "wraith-ping/1");
+}
+
+#[test]
+fn a_node_whose_clock_was_far_ahead_says_that_others_go_on_naming_its_old_address() {
+    let folder = Folder::new("ahead");
+    let node = Node::start(&folder, "node", &[]);
+    let (identity, state) = (folder.path("own.id"), folder.path("own.state"));
+    let identity = identity.to_str().unwrap();
+    // The year 2286, in milliseconds.
+    let far = ["--sign", "--identity", identity, "--salt", "1", "--seq", "9999999999999", "192.0.2.1:5"];
+    assert_eq!(stored(asking("put", &far, &node)).1, 1);
+    let mut own = program(["dht", "node", "--json", "--bind", "127.0.0.1", "--identity", identity]);
+    let own = Heard::start(own.arg("--state").arg(state).args(["--bootstrap", &node.target]));
+    own.hear("sequence number 9999999999999, far ahead of this machine's clock");
 }
 
 #[test]
