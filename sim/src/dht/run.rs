@@ -70,7 +70,7 @@ pub struct Report {
 impl Report {
     /// Steps in the mean; 0 without a find.
     pub fn mean_hops(&self) -> f64 {
-        self.hops.iter().map(|&hops| f64::from(hops)).sum::<f64>() / self.hops.len().max(1) as f64
+        mean(self.hops.iter().map(|&hops| f64::from(hops)), self.hops.len())
     }
 
     /// Share of lookups that gave the right value.
@@ -80,7 +80,7 @@ impl Report {
 
     /// Milliseconds in the mean; 0 without a find.
     pub fn mean_ms(&self) -> f64 {
-        self.times.iter().map(Duration::as_secs_f64).sum::<f64>() * 1e3 / self.times.len().max(1) as f64
+        mean(self.times.iter().map(Duration::as_secs_f64), self.times.len()) * 1e3
     }
 
     /// Milliseconds that `share` of the finds took at most; 0 without a find.
@@ -88,6 +88,12 @@ impl Report {
         let at = (share * self.times.len() as f64).ceil() as usize;
         self.times.get(at.saturating_sub(1)).map_or(0.0, |time| time.as_secs_f64() * 1e3)
     }
+}
+
+/// The mean of `count` values; 0 without any.
+fn mean(values: impl Iterator<Item = f64>, count: usize) -> f64 {
+    // The sum of none is -0.
+    values.fold(0.0, |sum, value| sum + value) / count.max(1) as f64
 }
 
 /// Simulates `plan`.

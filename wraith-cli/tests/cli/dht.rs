@@ -56,6 +56,16 @@ fn runs_are_kept_as_lines_of_a_table_and_as_a_picture() {
 }
 
 #[test]
+fn without_lookups_all_that_is_counted_of_them_is_zero() {
+    // Both nodes keep every value, so none has anything to look up.
+    let sim = run(["dht", "sim", "--nodes", "2", "--lookups", "3", "--json"]);
+    assert_eq!(sim.code, Some(0), "{}", sim.stderr);
+    for field in ["\"lookups\":0,", "\"mean_hops\":0.0,", "\"mean_ms\":0.0,"] {
+        assert!(sim.stdout[0].contains(field), "{field}: {:?}", sim.stdout);
+    }
+}
+
+#[test]
 fn a_share_that_is_none_is_wrong_usage() {
     for args in [
         ["--churn", "2"],
