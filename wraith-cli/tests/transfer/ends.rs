@@ -4,25 +4,30 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use crate::network::{LARGE, Network};
 use crate::support::{Done, Running};
 use crate::transfer::{Scene, Sender, WAYS, done, error, finish, wait_for_middle};
 
-/// Takes long enough to be caught in the middle.
-const LARGE: u64 = 1 << 30;
-
 /// A transfer in its middle.
-fn middle(name: &str) -> (Scene, Sender, Running) {
+struct Middle {
+    scene: Scene,
+    sender: Sender,
+    receiver: Running,
+    _network: Network,
+}
+
+fn middle(name: &str) -> Middle {
     middle_with(name, "auto")
 }
 
 /// The same with files read and written in this way.
-fn middle_with(name: &str, files: &str) -> (Scene, Sender, Running) {
+fn middle_with(name: &str, files: &str) -> Middle {
     let scene = Scene::sparse(name, LARGE);
     let sender = scene.send(&["--files", files]);
-    let receiver =
-        Running::start(&mut scene.receive(&sender.ticket(), &["--files", files, "--patience", "3s"]));
+    let (network, ticket) = Network::of(&sender);
+    let receiver = Running::start(&mut scene.receive(&ticket, &["--files", files, "--patience", "1s"]));
     wait_for_middle(&receiver);
-    (scene, sender, receiver)
+    Middle { scene, sender, receiver, _network: network }
 }
 
 fn in_one_line(end: &Done) -> &str {
@@ -32,11 +37,11 @@ fn in_one_line(end: &Done) -> &str {
 
 #[test]
 fn a_killed_sender_ends_the_receiver_in_one_line_and_leaves_nothing() {
-    let (scene, sender, receiver) = middle("kill-sender");
+    let Middle { scene, sender, receiver, _network } = middle("kill-sender");
     drop(sender);
     let end = receiver.finish();
     assert!(
-        in_one_line(&end).contains("is gone before everything arrived, and did not come back in 3 s"),
+        in_one_line(&end).contains("is gone before everything arrived, and did not come back in 1 s"),
         "{}",
         end.stderr
     );
@@ -46,7 +51,7 @@ fn a_killed_sender_ends_the_receiver_in_one_line_and_leaves_nothing() {
 #[test]
 fn a_killed_receiver_leaves_nothing_under_the_final_name_and_the_sender_serves_the_next_one() {
     for files in WAYS {
-        let (scene, sender, receiver) = middle_with("kill-receiver", files);
+        let Middle { scene, sender, receiver, _network } = middle_with("kill-receiver", files);
         drop(receiver);
         assert!(!scene.received().exists());
         let names = scene.names();
@@ -73,7 +78,8 @@ fn a_peer_that_stands_still_is_named_within_seconds() {
 
     let scene = Scene::sparse("stall", LARGE);
     let sender = scene.send(&[]);
-    let mut command = scene.receive(&sender.ticket(), &["--patience", "1s"]);
+    let (_network, ticket) = Network::of(&sender);
+    let mut command = scene.receive(&ticket, &["--patience", "1s"]);
     // Without -q, and its JSON aside.
     command = {
         let args: Vec<_> = command.get_args().filter(|arg| *arg != "-q").map(ToOwned::to_owned).collect();
@@ -97,7 +103,7 @@ fn a_peer_that_stands_still_is_named_within_seconds() {
 #[test]
 fn ctrl_c_at_the_receiver_ends_both_at_once_and_leaves_nothing() {
     for files in WAYS {
-        let (scene, sender, receiver) = middle_with("int-receiver", files);
+        let Middle { scene, sender, receiver, _network } = middle_with("int-receiver", files);
         receiver.interrupt();
         let end = receiver.finish();
         assert_eq!((end.code, &*end.stderr), (Some(130), ""));
@@ -109,7 +115,7 @@ fn ctrl_c_at_the_receiver_ends_both_at_once_and_leaves_nothing() {
 
 #[test]
 fn ctrl_c_at_the_sender_ends_both_at_once_and_leaves_nothing() {
-    let (scene, sender, receiver) = middle("int-sender");
+    let Middle { scene, sender, receiver, _network } = middle("int-sender");
     sender.process.interrupt();
     let end = sender.process.finish();
     assert_eq!((end.code, &*end.stderr), (Some(130), ""));
@@ -131,7 +137,7 @@ fn ctrl_c_before_anybody_came_ends_the_sender() {
 #[test]
 fn a_file_that_shrinks_or_grows_while_it_is_sent_ends_both_sides_with_the_cause() {
     for (files, grow) in WAYS.iter().flat_map(|files| [(files, false), (files, true)]) {
-        let (scene, sender, receiver) = middle_with("changed", files);
+        let Middle { scene, sender, receiver, _network } = middle_with("changed", files);
         let mut file = OpenOptions::new().append(true).open(&scene.source).unwrap();
         if grow {
             file.write_all(b"more").unwrap();

@@ -3,20 +3,16 @@
 //! In the full form they stay away for longer than sessions live; otherwise only until they are looked for.
 
 use std::io::Read as _;
-use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::network::{LARGE, Network};
 use crate::support::{Done, Running, program};
 use crate::transfer::{Scene, content, done, error, finish, wait_for_middle};
-
-/// Takes long enough to be caught in the middle.
-const LARGE: u64 = 1 << 30;
 
 /// How long a process stands still: longer than sessions live, or than a peer is waited for.
 fn standstill() -> Duration {
@@ -44,7 +40,8 @@ fn stand_still(process: &Running, duration: Duration) {
 fn a_sender_that_stood_still_is_found_again_and_the_file_arrives_once() {
     let scene = Scene::sparse("still-sender", LARGE);
     let sender = scene.send(&[]);
-    let receiver = Running::start(&mut aloud(&scene.receive(&sender.ticket(), &[])));
+    let (_network, ticket) = Network::of(&sender);
+    let receiver = Running::start(&mut aloud(&scene.receive(&ticket, &[])));
     wait_for_middle(&receiver);
     stand_still(&sender.process, standstill());
     let end = receiver.finish();
@@ -65,7 +62,8 @@ fn a_sender_that_stood_still_is_found_again_and_the_file_arrives_once() {
 fn a_receiver_that_stood_still_goes_on_where_it_was() {
     let scene = Scene::sparse("still-receiver", LARGE);
     let sender = scene.send(&[]);
-    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &[]));
+    let (_network, ticket) = Network::of(&sender);
+    let receiver = Running::start(&mut scene.receive(&ticket, &[]));
     wait_for_middle(&receiver);
     stand_still(&receiver, standstill());
     let end = receiver.finish();
@@ -74,88 +72,18 @@ fn a_receiver_that_stood_still_goes_on_where_it_was() {
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
 
-/// A network between a sender and one receiver, which can be gone, and can forget the ports that it has given.
-struct Network {
-    address: SocketAddr,
-    /// Where the sender sees the receiver at first, and when the ports are forgotten.
-    ports: [SocketAddr; 2],
-    gone: Arc<AtomicBool>,
-    forgotten: Arc<AtomicBool>,
-    over: Arc<AtomicBool>,
-}
-
-impl Network {
-    fn before(sender: SocketAddr) -> Self {
-        let [near, first, second] = [(); 3].map(|()| {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-            Arc::new(socket)
-        });
-        let network = Self {
-            address: near.local_addr().unwrap(),
-            ports: [&first, &second].map(|socket| socket.local_addr().unwrap()),
-            gone: Arc::default(),
-            forgotten: Arc::default(),
-            over: Arc::default(),
-        };
-        let receiver = Arc::new(Mutex::new(None));
-        for (socket, of_second) in [(&first, false), (&second, true)] {
-            let (known, near) = (Arc::clone(&receiver), Arc::clone(&near));
-            let forgotten = Arc::clone(&network.forgotten);
-            network.carry(Arc::clone(socket), move |datagram, _| {
-                // What comes to a port that is forgotten, or not yet given, goes nowhere.
-                if forgotten.load(Ordering::Relaxed) == of_second
-                    && let Some(receiver) = *known.lock().unwrap()
-                {
-                    // A full queue loses it, as networks do.
-                    let _ = near.send_to(datagram, receiver);
-                }
-            });
-        }
-        let forgotten = Arc::clone(&network.forgotten);
-        network.carry(near, move |datagram, from| {
-            *receiver.lock().unwrap() = Some(from);
-            let port = if forgotten.load(Ordering::Relaxed) { &second } else { &first };
-            let _ = port.send_to(datagram, sender);
-        });
-        network
-    }
-
-    /// Hands over what comes out of a socket.
-    fn carry(&self, from: Arc<UdpSocket>, send: impl Fn(&[u8], SocketAddr) + Send + 'static) {
-        let (gone, over) = (Arc::clone(&self.gone), Arc::clone(&self.over));
-        thread::spawn(move || {
-            let mut buffer = vec![0; 1 << 16];
-            while !over.load(Ordering::Relaxed) {
-                let Ok((len, sender)) = from.recv_from(&mut buffer) else { continue };
-                if !gone.load(Ordering::Relaxed) {
-                    send(&buffer[..len], sender);
-                }
-            }
-        });
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn a_transfer_outlives_a_network_that_was_gone() {
-    let scene = Scene::sparse("gone", LARGE / 4);
+    let scene = Scene::sparse("gone", LARGE);
     let sender = scene.send(&[]);
-    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
-    let network = Network::before(at);
-    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
+    let (network, ticket) = Network::of(&sender);
     let receiver = Running::start(&mut aloud(&scene.receive(&ticket, &[])));
     wait_for_middle(&receiver);
     network.gone.store(true, Ordering::Relaxed);
     thread::sleep(standstill());
     network.gone.store(false, Ordering::Relaxed);
     let end = receiver.finish();
-    assert_eq!(done(&end)["bytes"], LARGE / 4);
+    assert_eq!(done(&end)["bytes"], LARGE);
     assert_eq!(searches(&end), 1, "{}", end.stderr);
     let end = sender.process.finish();
     assert_eq!(end.code, Some(0), "{}", end.stderr);
@@ -170,9 +98,7 @@ fn a_sender_hears_of_the_end_from_a_network_that_comes_back_after_it() {
     let bytes = content(1 << 20);
     let scene = Scene::new("last-word", &bytes);
     let sender = scene.send(&[]);
-    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
-    let network = Network::before(at);
-    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
+    let (network, ticket) = Network::of(&sender);
     let mut receiver = program(["receive", &ticket, "--stdout"]).spawn().unwrap();
     let mut pipe = receiver.stdout.take().unwrap();
     let mut arrived = vec![0; bytes.len()];
@@ -197,10 +123,8 @@ fn a_sender_hears_of_the_end_from_a_network_that_comes_back_after_it() {
 fn a_sender_whose_network_comes_up_late_is_dialled_again() {
     let scene = Scene::new("late", b"content");
     let sender = scene.send(&[]);
-    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
-    let network = Network::before(at);
+    let (network, ticket) = Network::of(&sender);
     network.gone.store(true, Ordering::Relaxed);
-    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
     let receiver = Running::start(&mut aloud(&scene.receive(&ticket, &[])));
     thread::sleep(Duration::from_secs(3));
     network.gone.store(false, Ordering::Relaxed);
@@ -214,11 +138,9 @@ fn a_sender_whose_network_comes_up_late_is_dialled_again() {
 
 #[test]
 fn who_has_moved_is_named_by_the_address_where_it_is() {
-    let scene = Scene::sparse("moved", LARGE / 4);
+    let scene = Scene::sparse("moved", LARGE);
     let sender = scene.send(&[]);
-    let at: SocketAddr = sender.event["addresses"][0].as_str().unwrap().parse().unwrap();
-    let network = Network::before(at);
-    let ticket = sender.changed(|ticket| ticket.addresses = vec![network.address]);
+    let (network, ticket) = Network::of(&sender);
     let receiver = Running::start(&mut scene.receive(&ticket, &[]));
     wait_for_middle(&receiver);
     network.forgotten.store(true, Ordering::Relaxed);
@@ -235,7 +157,8 @@ fn a_sender_started_anew_is_found_within_seconds_and_says_that_it_needs_a_new_ti
     let identity = identity.to_str().unwrap();
     let sender = scene.send(&["--identity", identity]);
     let address = sender.event["addresses"][0].as_str().unwrap().to_owned();
-    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &[]));
+    let (_network, ticket) = Network::of(&sender);
+    let receiver = Running::start(&mut scene.receive(&ticket, &[]));
     wait_for_middle(&receiver);
     drop(sender);
     let killed = Instant::now();

@@ -11,6 +11,7 @@ mod hostile;
 mod liar;
 #[cfg(unix)]
 mod lost;
+mod network;
 mod pipes;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need no listener")]

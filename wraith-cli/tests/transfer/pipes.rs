@@ -3,17 +3,16 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
+use crate::network::{LARGE, Network};
 use crate::support::program;
 use crate::transfer::{Scene, error};
-
-/// Takes long enough to be caught in the middle.
-const LARGE: u64 = 1 << 30;
 
 #[test]
 fn when_nobody_reads_stdout_any_more_the_peer_hears_of_the_end_and_nothing_is_left() {
     let scene = Scene::sparse("lost-stdout", LARGE);
     let sender = scene.send(&[]);
-    let mut receiver = scene.receive(&sender.ticket(), &[]).spawn().unwrap();
+    let (_network, ticket) = Network::of(&sender);
+    let mut receiver = scene.receive(&ticket, &[]).spawn().unwrap();
     let mut first = String::new();
     let mut stdout = BufReader::new(receiver.stdout.take().unwrap());
     stdout.read_line(&mut first).unwrap();
@@ -31,7 +30,8 @@ fn sigterm_ends_a_transfer_as_ctrl_c_does() {
 
     let scene = Scene::sparse("sigterm", LARGE);
     let sender = scene.send(&[]);
-    let receiver = Running::start(&mut scene.receive(&sender.ticket(), &[]));
+    let (_network, ticket) = Network::of(&sender);
+    let receiver = Running::start(&mut scene.receive(&ticket, &[]));
     wait_for_middle(&receiver);
     receiver.signal(nix::sys::signal::Signal::SIGTERM);
     let end = receiver.finish();
