@@ -2,12 +2,16 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "testnet/net.rs"]
+mod net;
+
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use futures_lite::future::block_on;
-use mainline::{Dht, MutableItem, Testnet};
+use mainline::{Dht, MutableItem};
+use net::Net;
 use wraith_mainline::{FindError, GetError, Limit, Mainline, PublishError, PutError, record_key};
 use wraith_proto::Identity;
 
@@ -18,11 +22,7 @@ fn limit(patience: Duration) -> Limit<'static> {
     Limit { deadline: Instant::now() + patience, is_stopped: &|| false }
 }
 
-fn testnet() -> Testnet {
-    Testnet::builder(10).build().unwrap()
-}
-
-fn node(testnet: &Testnet) -> Mainline {
+fn node(testnet: &Net) -> Mainline {
     Mainline::start(Ipv4Addr::LOCALHOST, &testnet.bootstrap).unwrap()
 }
 
@@ -34,7 +34,7 @@ fn ports(found: &[std::net::SocketAddrV4]) -> Vec<u16> {
 
 #[test]
 fn content_is_found_where_it_was_published_and_other_content_is_not() {
-    let testnet = testnet();
+    let testnet = Net::new();
     let (provider, finder) = (node(&testnet), node(&testnet));
     provider.publish_content(&[1; 32], 4_001, limit(PATIENCE)).unwrap();
     assert_eq!(finder.find_content(&[1; 32], limit(PATIENCE)), Ok(vec!["127.0.0.1:4001".parse().unwrap()]));
@@ -43,7 +43,7 @@ fn content_is_found_where_it_was_published_and_other_content_is_not() {
 
 #[test]
 fn a_peer_that_moved_is_found_at_its_new_address_too_and_is_no_content() {
-    let testnet = testnet();
+    let testnet = Net::new();
     let (before, after, finder) = (node(&testnet), node(&testnet), node(&testnet));
     let peer = Identity::from_seed([3; 32]).peer_id();
     before.publish_peer(&peer, 4_001, limit(PATIENCE)).unwrap();
@@ -57,7 +57,7 @@ fn a_peer_that_moved_is_found_at_its_new_address_too_and_is_no_content() {
 
 #[test]
 fn a_record_is_got_by_its_key_and_salt_and_a_higher_sequence_number_replaces_it() {
-    let testnet = testnet();
+    let testnet = Net::new();
     let (owner, reader) = (node(&testnet), node(&testnet));
     let identity = Identity::from_seed([4; 32]);
     let stored = owner.put_record(&identity, 7, 5, b"first", limit(PATIENCE)).unwrap();
@@ -81,7 +81,7 @@ fn a_record_is_got_by_its_key_and_salt_and_a_higher_sequence_number_replaces_it(
 
 #[test]
 fn the_longest_value_is_stored_and_a_longer_one_is_not_even_sent() {
-    let testnet = testnet();
+    let testnet = Net::new();
     let node = node(&testnet);
     let identity = Identity::from_seed([5; 32]);
     let value = vec![0x5a; wraith_mainline::MAX_VALUE + 1];
@@ -103,7 +103,7 @@ fn item(identity: &Identity, certificate: [u8; 64], signature: [u8; 64], value: 
 /// genuine one.
 #[test]
 fn a_record_with_a_wrong_certificate_a_wrong_signature_or_a_foreign_salt_is_refused() {
-    let testnet = testnet();
+    let testnet = Net::new();
     let identity = Identity::from_seed([6; 32]);
     let derived = SigningKey::from_bytes(&blake3::derive_key("WRAITH v1 mainline", identity.seed()));
     let key = derived.verifying_key().to_bytes();
@@ -169,7 +169,7 @@ fn who_stops_waits_no_longer() {
 
 #[test]
 fn a_record_that_another_has_replaced_meanwhile_is_not_replaced() {
-    let testnet = testnet();
+    let testnet = Net::new();
     let (owner, other) = (node(&testnet), node(&testnet));
     let identity = Identity::from_seed([8; 32]);
     let stored = owner.put_record(&identity, 1, 5, b"first", limit(PATIENCE)).unwrap();

@@ -5,6 +5,8 @@
 #[path = "../cli/heard.rs"]
 mod heard;
 mod late;
+#[path = "../../../mainline/tests/testnet/net.rs"]
+mod net;
 mod records;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need no listener")]
@@ -17,20 +19,21 @@ use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use mainline::{Dht, Id, Testnet};
+use mainline::{Dht, Id};
 
+use net::Net;
 use support::run;
 use transfer::{Scene, Sender, content, done, error, finish};
 
 /// A DHT, and the options that lead there.
 struct Network {
-    testnet: Testnet,
+    testnet: Net,
     options: Vec<String>,
 }
 
 impl Network {
     fn new() -> Self {
-        let testnet = Testnet::builder(10).build().unwrap();
+        let testnet = Net::new();
         let options = options(&testnet.bootstrap);
         Self { testnet, options }
     }
