@@ -2,6 +2,10 @@
 //!
 //! `WRAITH_BUDGET=full` computes every cell of up to 100 Mbit/s.
 
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use wraith_proto::{Congestion, Transport};
 use wraith_sim::Cell;
 
@@ -48,15 +52,23 @@ fn the_table_holds_what_the_simulator_says_now() {
     let full = std::env::var("WRAITH_BUDGET").is_ok_and(|budget| budget == "full");
     let cheap = |row: &&str| !row.contains(",1000,") && !row.starts_with("flows");
     let rows: Vec<&str> = if full { TABLE.lines().filter(cheap).collect() } else { SHORT.map(row).to_vec() };
-    for row in rows {
-        let cell = Cell::parse(row).expect("a row of the table");
-        let now = cell.row(&cell.run());
-        let (is, was) = (figures(&now), figures(row));
-        assert_eq!(is.len(), was.len(), "{row}");
-        for (is, was) in is.iter().zip(&was).take(is.len() - 1) {
-            assert!((is - was).abs() <= TOLERANCE, "{now} is now what was {row}");
+    let next = AtomicUsize::new(0);
+    let check = || {
+        while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let cell = Cell::parse(row).expect("a row of the table");
+            let now = cell.row(&cell.run());
+            let (is, was) = (figures(&now), figures(row));
+            assert_eq!(is.len(), was.len(), "{row}");
+            for (is, was) in is.iter().zip(&was).take(is.len() - 1) {
+                assert!((is - was).abs() <= TOLERANCE, "{now} is now what was {row}");
+            }
         }
-    }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(check);
+        }
+    });
 }
 
 #[test]
