@@ -1,7 +1,5 @@
 //! `wraith-conformance peer`, as people and scripts run it.
 
-#![cfg(feature = "runner")]
-
 use std::process::{Command, Output};
 
 use serde_json::Value;

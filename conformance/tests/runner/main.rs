@@ -1,5 +1,8 @@
 //! The program, as its users and their scripts see it.
 
+mod dht;
+mod peer;
+
 use std::fs;
 use std::process::{Command, Output};
 
