@@ -80,14 +80,18 @@ fn a_source_of_the_other_ip_version_is_left_out_aloud_and_the_others_are_asked()
 #[cfg(unix)]
 #[test]
 fn a_stranger_that_stops_does_not_end_an_announced_sender() {
-    let scene = Scene::sparse("stranger", 1 << 28);
+    use crate::network::{LARGE, Network};
+
+    let scene = Scene::sparse("stranger", LARGE);
     let sender = scene.send(&["--announce"]);
-    let receive = || scene.receive(&hash(&sender), &["--from", &at(&sender)]);
-    let stranger = Running::start(&mut receive());
+    let (network, _) = Network::of(&sender);
+    let from = |target: &str| scene.receive(&hash(&sender), &["--from", target]);
+    let slow = format!("{}@{}", sender.event["peer"].as_str().unwrap(), network.address);
+    let stranger = Running::start(&mut from(&slow));
     wait_for_middle(&stranger);
     stranger.interrupt();
     assert_eq!(stranger.finish().code, Some(130));
-    assert_eq!(done(&finish(&mut receive()))["bytes"], 1 << 28);
+    assert_eq!(done(&finish(&mut from(&at(&sender))))["bytes"], LARGE);
     assert_eq!(sender.process.finish().code, Some(0));
 }
 

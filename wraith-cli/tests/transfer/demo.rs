@@ -53,7 +53,7 @@ fn with_keep_the_demo_says_where_both_files_are() {
 #[test]
 fn ctrl_c_ends_the_demo_and_leaves_nothing() {
     let scene = Scene::empty("demo-int");
-    let mut command = program(["demo", "--json", "--size", "1GiB", "--dir"]);
+    let mut command = program(["demo", "--json", "--size", "256MiB", "--dir"]);
     let demo = Running::start(command.arg(&scene.target));
     demo.event("progress");
     demo.interrupt();
