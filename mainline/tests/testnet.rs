@@ -6,6 +6,7 @@
 mod net;
 
 use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer as _, SigningKey};
@@ -141,12 +142,17 @@ fn where_nobody_answers_each_verb_ends_by_saying_so() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let bootstrap = [silent.local_addr().unwrap().to_string()];
     let node = Mainline::start(Ipv4Addr::LOCALHOST, &bootstrap).unwrap();
-    let (identity, patience) = (Identity::from_seed([7; 32]), limit(PATIENCE));
+    let identity = Identity::from_seed([7; 32]);
     let peer = identity.peer_id();
-    assert_eq!(node.find_content(&[1; 32], patience), Err(FindError::NoNodes));
-    assert_eq!(node.publish_peer(&peer, 1, patience), Err(PublishError::NoNodes));
-    assert_eq!(node.get_record(&[1; 32], 0, patience), Err(GetError::NoNodes));
-    assert_eq!(node.put_record(&identity, 0, 0, b"", patience), Err(PutError::NoNodes));
+    // Each waits for an answer: side by side.
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(node.find_content(&[1; 32], limit(PATIENCE)), Err(FindError::NoNodes)));
+        scope.spawn(|| assert_eq!(node.publish_peer(&peer, 1, limit(PATIENCE)), Err(PublishError::NoNodes)));
+        scope.spawn(|| assert_eq!(node.get_record(&[1; 32], 0, limit(PATIENCE)), Err(GetError::NoNodes)));
+        scope.spawn(|| {
+            assert_eq!(node.put_record(&identity, 0, 0, b"", limit(PATIENCE)), Err(PutError::NoNodes));
+        });
+    });
     // A node waits for 2 s for an answer.
     let short = || limit(Duration::from_millis(100));
     assert_eq!(node.find_peer(&peer, short()), Err(FindError::Deadline));
