@@ -145,8 +145,8 @@ fn parse(text: &str) -> Option<Vec<Target>> {
 fn damaged(path: &Path) -> Failure {
     let path = shown(path);
     failed(format!(
-        "{path} is no list of contacts, or it is damaged: remove it and join with --bootstrap PEER@ADDR, or name \
-         another file with --state"
+        "{path} is no list of contacts, or it is damaged: name another file with --state, or, if nothing else is in it, \
+         remove it and join with --bootstrap PEER@ADDR"
     ))
 }
 

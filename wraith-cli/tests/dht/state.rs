@@ -26,6 +26,10 @@ fn a_damaged_file_is_an_error_that_names_it() {
             let args = ["dht"].iter().chain(verb).copied().chain(["--bind", "127.0.0.1", "--state", state]);
             let (message, _) = error(args);
             assert!(message.starts_with(state) && message.contains("damaged"), "{message}");
+            // It may be any other file, by mistake.
+            assert!(
+                message.contains("name another file with --state, or, if nothing else is in it, remove it")
+            );
         }
         assert_eq!(fs::read_to_string(state).unwrap(), damaged, "nobody writes over it");
     }
