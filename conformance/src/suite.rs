@@ -3,8 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +24,12 @@ const HANG: Duration = Duration::from_mins(2);
 
 /// So many cases of a run may hang: each takes its time, and its thread cannot be stopped.
 const MOST_HANGS: usize = 2;
+
+/// Cases that look at the whole process, where others that run beside them would show.
+const ALONE: [&str; 1] = ["soak/descriptors_come_back"];
+
+/// Held by every case while it runs; for itself by one that runs alone.
+static RUNNING: RwLock<()> = RwLock::new(());
 
 /// The cases that a driver claims by its traits, and where its pairs come from.
 pub struct Suite<D> {
@@ -113,7 +119,13 @@ impl<D: Driver + 'static> Suite<D> {
     /// What comes out of a case, unless it hangs.
     fn verdict(&self, case: &Case, options: &Options) -> Option<Verdict> {
         match self.runnable.iter().find(|runnable| runnable.case.id == case.id) {
-            Some(runnable) => runnable.run(options, Arc::clone(&self.workshop), self.hang),
+            Some(runnable) => {
+                // Before it is given its time.
+                let alone = ALONE.contains(&case.id);
+                let _alone = alone.then(|| RUNNING.write().unwrap_or_else(PoisonError::into_inner));
+                let _beside = (!alone).then(|| RUNNING.read().unwrap_or_else(PoisonError::into_inner));
+                runnable.run(options, Arc::clone(&self.workshop), self.hang)
+            }
             None => Some(Verdict::NotClaimed("the harness does not claim the trait".to_owned())),
         }
     }

@@ -50,7 +50,10 @@ pub(super) fn a_session_in_real_time<D: Driver>(context: &mut Context<D>) -> Out
         left.step()?;
         right.step()?;
         let progress = format!("{}; {}", left.app_mut().progress(), right.app_mut().progress());
-        if progress != before {
+        if progress == before {
+            // What is under way may need this processor to arrive.
+            std::thread::yield_now();
+        } else {
             (before, since) = (progress, Std::now());
         }
         let patience = context.options.patience;
