@@ -33,6 +33,8 @@ class Files(unittest.TestCase):
             content = random.Random(size).randbytes(size)
             process, wanted = self.send(content)
             self.assertEqual((wanted.size, wanted.name), (size, "content"))
+            # Whoever waits for the end sees that there is progress.
+            print(size, "bytes", flush=True)
             fetched = transfer.Fetch(dial(wanted), wanted).run()
             self.assertTrue(fetched == content)
             # It ends behind the one delivery that it was asked for.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Nothing here takes as long.
+/// Nothing here takes as long, and a process that is at work is not silent for as long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The program, ready to be given arguments.
@@ -84,18 +84,28 @@ impl Running {
         nix::sys::signal::kill(pid, signal).unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits for the end, as long as the process gets on: how fast it does depends on what else the machine has to do.
     pub(crate) fn finish(self) -> Done {
-        self.finish_within(PATIENCE)
+        self.end(PATIENCE, true)
     }
 
     /// Waits for the end, as long as `limit`.
-    pub(crate) fn finish_within(mut self, limit: Duration) -> Done {
+    pub(crate) fn finish_within(self, limit: Duration) -> Done {
+        self.end(limit, false)
+    }
+
+    /// Waits for the end, as long as `limit`; from each line on that says something new, if that counts as `life`.
+    fn end(mut self, limit: Duration, life: bool) -> Done {
         let mut stdout = Vec::new();
-        let until = Instant::now() + limit;
+        let mut until = Instant::now() + limit;
         let status = loop {
             match self.stdout.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(line) => stdout.push(line),
+                Ok(line) => {
+                    if life && stdout.last() != Some(&line) {
+                        until = Instant::now() + limit;
+                    }
+                    stdout.push(line);
+                }
                 Err(mpsc::RecvTimeoutError::Disconnected) => break self.wait(),
                 Err(mpsc::RecvTimeoutError::Timeout) => panic!("still running; it said {stdout:?}"),
             }

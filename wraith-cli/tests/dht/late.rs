@@ -33,7 +33,7 @@ fn a_receiver_waits_for_a_provider_and_goes_on_with_the_next_when_that_one_dies(
     let folder = Folder::new("late");
     let node = Node::start(&folder, "node", &[]);
     let (file, target) = (folder.path("file"), folder.path("target"));
-    fs::File::create(&file).unwrap().set_len(1 << 29).unwrap();
+    fs::File::create(&file).unwrap().set_len(1 << 28).unwrap();
     fs::create_dir(&target).unwrap();
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(fs::File::open(&file).unwrap()).unwrap();
@@ -51,7 +51,7 @@ fn a_receiver_waits_for_a_provider_and_goes_on_with_the_next_when_that_one_dies(
     let peer = second.wait(is("ticket"))["peer"].clone();
     assert_ne!(peer, died);
     let done = receiver.wait(is("done"));
-    assert_eq!((&done["peer"], &done["bytes"]), (&peer, &(1_u64 << 29).into()));
+    assert_eq!((&done["peer"], &done["bytes"]), (&peer, &(1_u64 << 28).into()));
     assert_eq!((receiver.finish().0, second.finish().0), (Some(0), Some(0)));
 }
 

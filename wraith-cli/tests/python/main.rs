@@ -57,15 +57,18 @@ fn strict() -> bool {
 /// Runs these modules of tests; each of at least `least` tests has to pass.
 fn python_tests(modules: &[&str], least: u32) {
     let Some(python) = python() else { return };
-    let mut command = Command::new(python);
-    command.args(["-B", "-W", "error", "-m", "unittest"]).args(modules).current_dir(CLIENT);
+    // A line for each test tells that it gets on.
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(python);
+    command.args(["-B", "-W", "error", "-m", "unittest", "-v"]).args(modules).current_dir(CLIENT);
     command.env("WRAITH_CLI", env!("CARGO_BIN_EXE_wraith-cli"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let done = Running::start(&mut command).finish();
-    assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert_eq!(done.stderr.lines().last(), Some("OK"), "{}", done.stderr);
-    let ran = done.stderr.lines().find_map(|line| line.strip_prefix("Ran ")?.split_once(' '));
-    assert!(ran.unwrap().0.parse::<u32>().unwrap() >= least, "{}", done.stderr);
+    let said = done.stdout.join("\n");
+    assert_eq!(done.code, Some(0), "{said}");
+    assert_eq!(said.lines().last(), Some("OK"), "{said}");
+    let ran = said.lines().find_map(|line| line.strip_prefix("Ran ")?.split_once(' '));
+    assert!(ran.unwrap().0.parse::<u32>().unwrap() >= least, "{said}");
 }
 
 #[test]
