@@ -12,12 +12,14 @@ use super::life::Life;
 use super::messages::Messages;
 use super::{GROUP, Ring, kind, tolerate};
 
-/// How long the end of a ring may take.
-pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+/// How long the end of what runs may take. It is a matter of microseconds, but for a processor that others use: who gives up
+/// waits for the kernel instead, which is later still.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// How long one wait within that may take.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long the kernel may take to end a closed ring: some 30 ms, and much more where other programs want the processor.
-pub(super) const CLOSING: Duration = Duration::from_secs(2);
+/// How long the kernel may take to end a closed ring: some 30 ms, and seconds where other programs want the processor. Who
+/// does not wait so long leaves its memory behind, and a port in use.
+pub(super) const CLOSING: Duration = Duration::from_secs(10);
 
 impl Ring {
     /// Cancels what runs and waits for its end, for a moment. Returns whether nothing runs any more.
