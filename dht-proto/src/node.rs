@@ -253,11 +253,11 @@ mod tests {
         assert!(has_room_for(v4[..3].iter(), &v4[3]));
         assert!(!has_room_for(v4.iter(), &address("9.8.4.1:1")));
         assert!(has_room_for(v4.iter(), &address("9.9.7.1:1")));
-        let v6 = ["[2001:db8:1::1]:1", "[2001:db8:1:2::1]:1", "[2001:db8:2::1]:1", "[2001:db8:3::1]:1"]
+        let v6 = ["[2001:db8:1::1]:1", "[2001:db8:1:200::1]:1", "[2001:db8:200::1]:1", "[2001:db8:300::1]:1"]
             .map(address);
-        assert!(!has_room_for(v6[..2].iter(), &address("[2001:db8:1:3::1]:1")));
+        assert!(!has_room_for(v6[..2].iter(), &address("[2001:db8:1:300::1]:1")));
         assert!(has_room_for(v6[..3].iter(), &v6[3]));
-        assert!(!has_room_for(v6.iter(), &address("[2001:db8:4::1]:1")));
+        assert!(!has_room_for(v6.iter(), &address("[2001:db8:400::1]:1")));
         assert!(has_room_for(v6.iter(), &address("[2001:db9:1::1]:1")));
     }
 

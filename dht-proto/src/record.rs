@@ -224,6 +224,21 @@ mod tests {
     }
 
     #[test]
+    fn nobody_signs_under_a_peer_of_small_order() {
+        // PROTO §14.13
+        let mut neutral = [0; 32];
+        neutral[0] = 1;
+        // With such a key R = [S]B is enough, whatever was signed.
+        let mut signature = [0; 64];
+        signature[0] = 1;
+        let signed = Signed { peer: &neutral, salt: 1, seq: 2, signature: &signature, value: b"abc" };
+        assert!(!Record::Signed(signed).is_genuine(&signed.key()));
+        let key = VerifyingKey::from_bytes(&neutral).unwrap();
+        let text = message(1, 2, b"abc").unwrap();
+        assert!(ed25519_dalek::Verifier::verify(&key, &text, &Signature::from_bytes(&signature)).is_ok());
+    }
+
+    #[test]
     fn the_longest_values_are_genuine_and_one_byte_more_is_not() {
         let identity = Identity::from_seed([7; 32]);
         let value = vec![1; MAX_SIGNED_VALUE + 1];

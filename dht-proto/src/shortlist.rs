@@ -286,6 +286,7 @@ mod tests {
 
     #[test]
     fn a_prefix_keeps_its_places_though_its_nodes_fail() {
+        // PROTO §14.9
         let mut list = Shortlist::default();
         let same = |at: u8| Node { key: [at; 32], ..node(7) };
         list.learn(same(1), 50, 0, 1);
@@ -298,17 +299,22 @@ mod tests {
 
     #[test]
     fn a_node_that_does_not_answer_is_asked_where_another_path_says_that_it_is() {
-        // PROTO §14.11
+        // PROTO §14.9, §14.11
         let mut list = Shortlist::default();
         let at = |site: u8| Node { key: [7; 32], ..node(site) };
         list.learn(at(1), 50, 0, 1);
+        // Where another node at that distance is says nothing.
+        list.learn(node(6), 50, 1, 1);
         // The path that named it first says no more, and of the others the first.
         for (site, path) in [(2, 0), (1, 1), (3, 1), (4, 2), (5, 2)] {
             list.learn(at(site), 50, path, 1);
         }
-        list.at(50).unwrap().state = State::Asked;
+        let first = list.at(50).unwrap();
+        (first.state, first.token, first.asked_again) = (State::Asked, [5; 16], true);
         assert_eq!(list.fail(50), Some(at(1)));
-        assert_eq!(list.candidate(2, 0).unwrap().node, at(4));
+        let second = list.candidate(2, 0).unwrap();
+        // Its token was of the other place.
+        assert_eq!((second.node, second.token, second.asked_again), (at(4), [0; 16], false));
         list.at(50).unwrap().state = State::Asked;
         assert_eq!(list.fail(50), Some(at(4)));
         assert!(list.candidate(2, 0).is_none() && list.get(50).unwrap().state == State::Failed);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn at(period: u32) -> Instant {
-        Instant::MIN.saturating_add(PERIOD * period)
+        Instant::MIN.saturating_add(Duration::from_mins(5) * period)
     }
 
     #[test]
@@ -109,10 +109,13 @@ mod tests {
         // PROTO §14.5, §14.12
         let tokens = Tokens::new([1; 32]);
         let node = node(1, "9.8.7.6:5").address;
-        let token = tokens.address(at(4), &node);
-        assert!(tokens.is_address(at(5), &node, &token));
-        assert!(!tokens.is_address(at(6), &node, &token));
-        assert!(!tokens.is_address(at(3), &node, &token));
+        for made in 4..8 {
+            let token = tokens.address(at(made), &node);
+            let last = at(made + 1).saturating_add(Duration::from_secs(299));
+            assert!(tokens.is_address(last, &node, &token));
+            assert!(!tokens.is_address(at(made + 2), &node, &token));
+            assert!(!tokens.is_address(at(made - 1), &node, &token));
+        }
         assert!(!tokens.is_address(Instant::MIN, &node, &[0; 16]));
     }
 }

@@ -14,6 +14,7 @@ use crate::message::{Held, Nodes, Offer, write_ask};
 use crate::record::value_key;
 use wraith_proto::wire::Writer;
 
+mod lookups;
 mod places;
 mod silent;
 
@@ -145,6 +146,30 @@ fn only_the_asked_node_at_the_asked_address_answers_and_only_once() {
 }
 
 #[test]
+fn an_answer_of_another_kind_leaves_the_request_waiting() {
+    // PROTO §14.7
+    let mut peers = network(2);
+    let (me, other) = (peers[0].me, peers[1].me);
+    let pong = |request: &[u8]| [&[0x63], &request[1..9], &[1; 16], &[1]].concat();
+    let stored = |request: &[u8]| [&[0x63], &request[1..9], &[1; 16], &[4, 0], &[0; 8]].concat();
+    peers[0].dht.put(&Record::Value(b"hello"), None, NOW).unwrap();
+    let (_, search) = peers[0].sends(NOW).unwrap();
+    for wrong in [pong(&search), stored(&search)] {
+        assert_eq!(peers[0].handle(other, &wrong), Err(DropReason::Unasked));
+    }
+    let answer = answer_to(&mut peers[1], me, &search);
+    peers[0].handle(other, &answer).unwrap();
+    let (_, store) = peers[0].sends(NOW).unwrap();
+    for wrong in [pong(&store), forged(&store, &[0, 0])] {
+        assert_eq!(peers[0].handle(other, &wrong), Err(DropReason::Unasked));
+    }
+    let answer = answer_to(&mut peers[1], me, &store);
+    peers[0].handle(other, &answer).unwrap();
+    let ended = peers[0].dht.poll_event();
+    assert!(matches!(ended, Some(Event::Ended(_, Outcome::Stored { nodes: 1, .. }))), "{ended:?}");
+}
+
+#[test]
 fn who_only_asks_does_not_enter_the_table() {
     // PROTO §14.8
     let (asks, mut other, request) = asking();
@@ -218,8 +243,9 @@ fn too_many_strangers_get_tokens_and_who_comes_back_with_one_is_answered() {
 
 #[test]
 fn who_gets_a_token_instead_of_an_answer_asks_again_with_it_and_once() {
-    // PROTO §14.6
+    // PROTO §14.5, §14.6
     let (mut asks, other, first) = asking();
+    assert_eq!(first.len(), MAX_UNSEALED);
     let token = |request: &[u8], token: u8| [&[0x64], &request[1..9], &[token; 16]].concat();
     let impostor = NodeRef { address: "9.2.1.1:6".parse().unwrap(), ..other.me };
     assert_eq!(asks.handle(impostor, &token(&first, 7)), Err(DropReason::Unasked));
@@ -240,6 +266,11 @@ fn four_answers_to_one_request_are_opened_at_most() {
     // PROTO §14.6
     let (mut asks, other, request) = asking();
     let junk = [&[0x63], &request[1..9], &[0xff; 100]].concat();
+    // None that comes from elsewhere, and none of these counts.
+    let elsewhere = NodeRef { address: "9.2.1.1:6".parse().unwrap(), ..other.me };
+    for _ in 0..5 {
+        assert_eq!(asks.handle(elsewhere, &junk), Err(DropReason::Unasked));
+    }
     for _ in 0..4 {
         assert_eq!(asks.handle(other.me, &junk), Err(DropReason::Malformed));
     }
@@ -343,6 +374,7 @@ fn two_nodes_store_find_and_announce() {
 
 #[test]
 fn a_network_finds_providers_and_the_newest_signed_record() {
+    // PROTO §14.13
     let mut peers = network(30);
     let (owner, key) = (Identity::from_seed([200; 32]), Id::from_bytes([4; 32]));
     let peer = owner.peer_id();
@@ -578,6 +610,18 @@ fn a_public_node_does_not_make_others_send_to_private_addresses() {
 }
 
 #[test]
+fn who_asks_is_told_of_others_alone() {
+    // PROTO §14.10
+    let mut peers = network(3);
+    let (asks, other) = (peers[1].me, peers[2].me);
+    assert!(peers[0].dht.contacts().any(|node| node == asks));
+    let ask = Ask::FindNode(Id::of_node(&asks.key));
+    let answer = answer_to(&mut peers[0], asks, &request([0; 16], &ask, true));
+    let (_, Reply::Found { nodes, .. }) = read(&answer) else { panic!("{answer:?}") };
+    assert_eq!(nodes.iter().collect::<Vec<_>>(), [other]);
+}
+
+#[test]
 fn private_nodes_and_providers_are_named_on_private_networks_alone() {
     // PROTO §14.10
     let mut node = Peer::new(1);
@@ -626,6 +670,7 @@ fn a_forged_record_in_an_answer_is_not_taken() {
 
 #[test]
 fn a_prefix_that_asks_too_much_is_not_answered() {
+    // PROTO §14.6
     let mut node = Peer::new(1);
     let at = |at: u8| NodeRef { key: [at; 32], address: SocketAddr::from(([9, 9, 9, at], 5)) };
     let mut answers = |token, expected| {

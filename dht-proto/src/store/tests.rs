@@ -70,6 +70,7 @@ fn a_value_is_kept_under_its_own_key_alone() {
 
 #[test]
 fn the_highest_sequence_number_wins() {
+    // PROTO §14.13
     let (mut store, owner) = (store(), Owner(Identity::from_seed([1; 32])));
     assert_eq!(owner.put(&mut store, 5, b"five", None), (StoreResult::Stored, 5));
     assert_eq!(owner.put(&mut store, 4, b"four", None), (StoreResult::Outdated, 5));
@@ -83,15 +84,23 @@ fn the_highest_sequence_number_wins() {
 
 #[test]
 fn a_condition_compares_before_it_swaps() {
+    // PROTO §14.13
     let (mut store, owner) = (store(), Owner(Identity::from_seed([1; 32])));
     assert_eq!(owner.put(&mut store, 5, b"five", Some(4)), (StoreResult::Conflict, 0));
     owner.put(&mut store, 5, b"five", None);
     assert_eq!(owner.put(&mut store, 7, b"seven", Some(4)), (StoreResult::Conflict, 5));
+    assert_eq!(owner.put(&mut store, 4, b"four", Some(4)), (StoreResult::Conflict, 5), "looked at first");
     assert_eq!(owner.put(&mut store, 7, b"seven", Some(5)), (StoreResult::Stored, 7));
+    // Beside a value it says nothing.
+    for _ in 0..2 {
+        let value = Keyed::new(Record::Value(b"value"));
+        assert_eq!(store.put(&value, Some(4), None, 0), (StoreResult::Stored, 0));
+    }
 }
 
 #[test]
 fn a_forged_signature_replaces_nothing() {
+    // PROTO §14.13
     let (mut store, owner) = (store(), Owner(Identity::from_seed([1; 32])));
     owner.put(&mut store, 5, b"five", None);
     let peer = owner.0.peer_id();
@@ -103,6 +112,8 @@ fn a_forged_signature_replaces_nothing() {
 
 #[test]
 fn a_record_expires_unless_it_is_stored_again() {
+    // PROTO §14.14
+    assert_eq!(LIFE, 7_200);
     let mut store = store();
     put(&mut store, b"a", 1, 0);
     put(&mut store, b"b", 1, 0);
@@ -119,6 +130,8 @@ fn a_record_expires_unless_it_is_stored_again() {
 
 #[test]
 fn own_records_stay_and_are_due_every_hour_and_every_minute_until_others_keep_them() {
+    // PROTO §14.14
+    assert_eq!(REPUBLISH, 3_600);
     let mut store = store();
     let key = value_key(b"a");
     store.put(&Keyed::new(Record::Value(b"a")), None, None, 0);
@@ -143,6 +156,7 @@ fn own_records_stay_and_are_due_every_hour_and_every_minute_until_others_keep_th
 
 #[test]
 fn a_full_store_and_a_full_share_refuse() {
+    // PROTO §14.14
     let mut store = Store::new(64, 100_000, [1; 16]);
     let results: Vec<_> = (0..9_u8).map(|at| put(&mut store, &[at], 1, 0)).collect();
     assert!(results[..8].iter().all(|&result| result == StoreResult::Stored));
@@ -166,16 +180,18 @@ fn a_store_without_bytes_left_refuses() {
 
 #[test]
 fn a_key_has_sixteen_providers_each_at_one_address() {
+    // PROTO §14.13, §14.14
     let (mut store, key) = (Store::new(640, 64_000, [1; 16]), Id::from_bytes([5; 32]));
     for at in 0..17 {
         let expected = if at < 16 { StoreResult::Stored } else { StoreResult::Full };
         assert_eq!(store.announce(&key, &node(at, at), 0), expected);
     }
     assert_eq!(store.announce(&key, &node(3, 77), 5), StoreResult::Stored);
+    assert_eq!(store.announce(&key, &node(4, 4), 5), StoreResult::Stored, "it goes on");
     let providers: Vec<Node> = store.providers(&key, 6).collect();
     assert_eq!(providers.len(), 16);
     assert!(providers.contains(&node(3, 77)) && !providers.contains(&node(3, 3)));
-    assert_eq!(store.providers(&key, LIFE).collect::<Vec<_>>(), [node(3, 77)]);
+    assert_eq!(store.providers(&key, LIFE).collect::<Vec<_>>(), [node(3, 77), node(4, 4)]);
     assert_eq!(store.announce(&key, &node(16, 16), LIFE), StoreResult::Full, "not swept yet");
     store.expire(LIFE);
     assert_eq!(store.announce(&key, &node(16, 16), LIFE), StoreResult::Stored);

@@ -92,6 +92,7 @@ fn a_failure_at_a_former_address_is_no_failure() {
 
 #[test]
 fn a_prefix_gets_two_places_and_its_region_four() {
+    // PROTO §14.9
     let mut table = Table::new(OWN, 512);
     let sites = [[7, 7, 1], [7, 7, 1], [7, 7, 1], [7, 7, 2], [7, 7, 3], [7, 7, 4], [7, 8, 1]];
     for (at, site) in sites.into_iter().enumerate() {
