@@ -1,6 +1,6 @@
 //! Altered, repeated and reflected handshake messages change nothing that the genuine ones achieve.
 
-use wraith_proto::wire::{FinishPacket, HandshakeKind};
+use wraith_proto::wire::{FinishPacket, HandshakeKind, RESPONSE_MESSAGE_OFFSET};
 use wraith_proto::{DropReason, Outcome};
 use wraith_sim::{LEFT, Pair, RIGHT, Side};
 
@@ -179,6 +179,19 @@ fn a_short_init_is_dropped_even_if_its_lengths_fit() {
     short[39..41].copy_from_slice(&(1199_u16 - 41).to_be_bytes());
     assert_eq!(stopped.deliver(&short), Outcome::Dropped(DropReason::Malformed));
     assert_eq!(stopped.pair.right.endpoint.stats().dh_operations, 0);
+}
+
+/// `PROTO §2.5`
+#[test]
+fn a_short_response_is_dropped_even_if_its_lengths_fit() {
+    let mut stopped = Stopped::before(HandshakeKind::Response);
+    let before = stopped.pair.left.endpoint.stats().dh_operations;
+    let mut short = stopped.message[..1199].to_vec();
+    let len = (short.len() - RESPONSE_MESSAGE_OFFSET) as u16;
+    short[RESPONSE_MESSAGE_OFFSET - 2..RESPONSE_MESSAGE_OFFSET].copy_from_slice(&len.to_be_bytes());
+    assert_eq!(stopped.deliver(&short), Outcome::Dropped(DropReason::Malformed));
+    assert_eq!(stopped.pair.left.endpoint.stats().dh_operations, before, "nothing was paid for it");
+    stopped.finish("after a short RESPONSE");
 }
 
 /// `PROTO §4.12`: an own INIT that comes back is dropped.

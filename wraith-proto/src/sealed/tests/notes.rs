@@ -17,6 +17,7 @@ fn open_note(seed: u8, prefix: &[u8], note: &[u8]) -> Result<(PeerId, Vec<u8>), 
     mailbox(seed).open_note(prefix, &mut note).map(|(from, body)| (from, body.to_vec()))
 }
 
+/// `PROTO §12.14`
 #[test]
 fn a_note_opens_for_its_recipient_with_its_prefix() {
     for body in [&b""[..], b"x", &bytes(1_000)] {
@@ -29,6 +30,7 @@ fn a_note_opens_for_its_recipient_with_its_prefix() {
     assert_eq!((NOTE_BODY_AT, NOTE_OVERHEAD), (112, 128));
 }
 
+/// `PROTO §12.14`
 #[test]
 fn a_note_is_spoilt_by_any_altered_or_missing_byte_and_by_another_prefix() {
     let whole = note(&PREFIX, b"body");
@@ -47,6 +49,7 @@ fn a_note_is_spoilt_by_any_altered_or_missing_byte_and_by_another_prefix() {
     assert_eq!(open_note(2, &PREFIX, &[&whole[..], &[0]].concat()), Err(OpenError::NotForUs));
 }
 
+/// `PROTO §12.14`
 #[test]
 fn a_note_is_no_sealed_datagram_and_no_sealed_datagram_a_note() {
     let sealed = datagram(false, b"body");
@@ -60,6 +63,7 @@ fn a_note_is_no_sealed_datagram_and_no_sealed_datagram_a_note() {
     assert_eq!(open_datagram(2, &note), Err(OpenError::NotForUs));
 }
 
+/// `PROTO §12.14`
 #[test]
 fn limits_of_notes_hold_at_their_edges() {
     let mut mailbox = mailbox(1);
@@ -71,6 +75,7 @@ fn limits_of_notes_hold_at_their_edges() {
     assert_eq!(open_note(2, &[0; 32], &room), Ok((name(1), vec![])));
 }
 
+/// `PROTO §12.10, §12.14`
 #[test]
 fn equal_randomness_gives_another_ephemeral_key_for_another_body_or_prefix() {
     let ephemeral = |prefix: &[u8], body: &[u8]| note(prefix, body)[..32].to_vec();

@@ -58,7 +58,7 @@ fn known_frames_have_these_bytes() {
     }
 }
 
-/// `PROTO §6.1`: all but ACK, `ACK_ECN`, CLOSE, `CLOSE_APP` and PADDING ask for an acknowledgement.
+/// `PROTO §6.1 and §6.2`: all but ACK, `ACK_ECN`, CLOSE, `CLOSE_APP` and PADDING ask for an acknowledgement.
 #[test]
 fn five_types_ask_for_no_acknowledgement() {
     for bytes in [&[0][..], &[2, 0, 0, 0, 0], &[3, 0, 0, 0, 0, 0, 0, 0], &[4, 0], &[5, 0]] {

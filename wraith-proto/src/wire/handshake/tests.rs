@@ -153,7 +153,7 @@ fn what_follows_finish_is_no_part_of_it() {
     assert_eq!(&datagram[view.len()..], b"packet");
 }
 
-/// `PROTO §2.3`: ids that are zero by definition.
+/// `PROTO §2.3 and §2.8`: ids that are zero by definition, all their bytes.
 #[test]
 fn ids_that_must_be_zero_are_checked() {
     let [init, response, finish, cookie, versions] = one_of_each();
@@ -164,9 +164,11 @@ fn ids_that_must_be_zero_are_checked() {
         (response, 13, true),
         (finish, 5, true),
     ] {
-        let mut datagram = datagram;
-        datagram[at] ^= 1;
-        assert_eq!(Handshake::parse(&datagram).is_ok(), accepted);
+        for byte in at..at + 8 {
+            let mut datagram = datagram.clone();
+            datagram[byte] ^= 1;
+            assert_eq!(Handshake::parse(&datagram).is_ok(), accepted, "byte {byte}");
+        }
     }
 }
 
