@@ -89,13 +89,8 @@ impl Running {
         self.end(PATIENCE, true)
     }
 
-    /// Waits for the end, as long as `limit`.
-    pub(crate) fn finish_within(self, limit: Duration) -> Done {
-        self.end(limit, false)
-    }
-
     /// Waits for the end, as long as `limit`; from each line on that says something new, if that counts as `life`.
-    fn end(mut self, limit: Duration, life: bool) -> Done {
+    pub(crate) fn end(mut self, limit: Duration, life: bool) -> Done {
         let mut stdout = Vec::new();
         let mut until = Instant::now() + limit;
         let status = loop {

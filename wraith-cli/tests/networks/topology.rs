@@ -124,7 +124,7 @@ pub(crate) struct Transfer {
 impl Transfer {
     /// Waits for both ends, for the receiver as long as `limit`.
     fn finish(self, limit: Duration) -> Finished {
-        let receiver = self.receiver.finish_within(limit);
+        let receiver = self.receiver.end(limit, false);
         assert_eq!(receiver.code, Some(0), "{} {:?}", receiver.stderr, receiver.stdout);
         let sender = self.sender.finish();
         assert_eq!(sender.code, Some(0), "{} {:?}", sender.stderr, sender.stdout);
