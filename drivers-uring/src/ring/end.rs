@@ -19,7 +19,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long the kernel may take to end a closed ring: some 30 ms, and seconds where other programs want the processor. Who
 /// does not wait so long leaves its memory behind, and a port in use.
-pub(super) const CLOSING: Duration = Duration::from_secs(10);
+pub(super) const CLOSING: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
 
 impl Ring {
     /// Cancels what runs and waits for its end, for a moment. Returns whether nothing runs any more.

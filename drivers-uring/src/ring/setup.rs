@@ -141,10 +141,10 @@ impl Ring {
 /// A ring that knows the files, and what tells its end.
 pub(super) fn build(setup: &Setup, files: &[OwnedFd; 2]) -> Result<(IoUring, Life), Refusal> {
     let io = empty(setup).map_err(|error| Refusal::new(Step::Setup, &error))?;
-    let registered = Life::new().and_then(|(life, sign)| {
+    let registered = Life::new().and_then(|(life, signs)| {
         let [socket, waker] = files.each_ref().map(AsRawFd::as_raw_fd);
-        // Kernels let go of files in either order, and the socket must go before the last sign does.
-        io.submitter().register_files(&[sign.as_raw_fd(), socket, waker, sign.as_raw_fd()])?;
+        let [first, last] = signs.each_ref().map(AsRawFd::as_raw_fd);
+        io.submitter().register_files(&[first, socket, waker, last])?;
         Ok(life)
     });
     let life = registered.map_err(|error| Refusal::new(Step::Files, &error))?;

@@ -245,10 +245,22 @@ fn a_ring_goes_on_in_another_thread_and_nothing_is_sent_twice_or_lost() {
 fn the_end_of_a_ring_on_another_thread_is_waited_for() {
     let mut bench = bench(2);
     fill(&mut bench);
-    let (life, _sign) = Life::new().unwrap();
-    assert!(!life.has_ended(Duration::ZERO), "the sign is held here");
+    let (life, _signs) = Life::new().unwrap();
+    assert!(!life.has_ended(Duration::ZERO), "the signs are held here");
     let life = std::mem::replace(&mut bench.ring.life, life);
     // It lives while its descriptor is open, and the end that is waited for here never comes.
     thread::spawn(move || drop(bench)).join().unwrap();
     assert!(life.has_ended(CLOSING));
+}
+
+#[test]
+fn a_ring_has_ended_when_the_first_and_the_last_of_its_files_are_closed() {
+    for first in [0, 1] {
+        let (life, signs) = Life::new().unwrap();
+        let mut signs = signs.map(Some);
+        signs[first] = None;
+        assert!(!life.has_ended(Duration::ZERO), "the other one is open");
+        signs[1 - first] = None;
+        assert!(life.has_ended(Duration::ZERO));
+    }
 }
