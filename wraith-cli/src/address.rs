@@ -67,6 +67,21 @@ impl From<Target> for Candidate {
     }
 }
 
+/// Reads a node of the DHT to begin with.
+///
+/// # Errors
+/// It is no [`Target`], or its address means something on one link alone: nodes keep and tell addresses without interfaces.
+pub(crate) fn parse_node(text: &str) -> std::result::Result<Target, String> {
+    let target: Target = text.parse()?;
+    match target.addr.ip() {
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => Err(format!(
+            "{} is an address on one link alone, which the DHT cannot use: give another one of that node",
+            target.addr
+        )),
+        _ => Ok(target),
+    }
+}
+
 /// Whether a machine may have `ip`, here or elsewhere: it is no group, and neither this network (RFC 1122 §3.2.1.3) nor any
 /// address at all.
 const fn is_of_one_machine(ip: IpAddr) -> bool {
@@ -256,6 +271,18 @@ mod tests {
                 .starts_with("the peer id is not an acceptable public key")
         );
         assert!(refusal(&format!("{}@localhost:1", id())).starts_with("'localhost:1' is not an address"));
+    }
+
+    #[test]
+    fn a_node_of_the_dht_is_at_an_address_that_means_the_same_everywhere() {
+        for address in ["127.0.0.1:1", "169.254.1.1:1", "[::1]:1", "[fd00::1]:1", "[2001:db8::1]:1"] {
+            assert_eq!(parse_node(&format!("{}@{address}", id())).unwrap().addr, addr(address));
+        }
+        for address in ["[fe80::1]:1", "[fe80::1%3]:1"] {
+            let refusal = parse_node(&format!("{}@{address}", id())).unwrap_err();
+            assert!(refusal.starts_with(address) && refusal.contains("on one link alone"), "{refusal}");
+        }
+        assert!(parse_node("nobody").is_err());
     }
 
     #[test]

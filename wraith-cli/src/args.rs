@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use wraith_proto::PeerId;
 
-use crate::address::{Target, parse_bind};
+use crate::address::{Target, parse_bind, parse_node};
 use crate::cipher::Offer;
 use crate::device;
 use crate::dht::args::{Dht, DhtCommand};
@@ -157,7 +157,7 @@ pub(crate) struct Keygen {
 #[derive(Args, Debug)]
 pub(crate) struct Listen {
     /// Be a node of the DHT, too, and join through this one: `dht find --peer` finds the listener by its id then
-    #[arg(long, value_name = "PEER@ADDR")]
+    #[arg(long, value_name = "PEER@ADDR", value_parser = parse_node)]
     pub(crate) bootstrap: Vec<Target>,
 }
 
@@ -211,7 +211,7 @@ pub(crate) struct Send {
     #[arg(long, conflicts_with = "to")]
     pub(crate) announce: bool,
     /// A node of the DHT to announce it through [default: those that a `dht node` here knows]
-    #[arg(long, value_name = "PEER@ADDR", requires = "announce")]
+    #[arg(long, value_name = "PEER@ADDR", value_parser = parse_node, requires = "announce")]
     pub(crate) bootstrap: Vec<Target>,
     #[command(flatten)]
     pub(crate) discovery: discovery::Options,
@@ -235,7 +235,7 @@ pub(crate) struct Receive {
     #[arg(long, value_name = "PEER@ADDR")]
     pub(crate) from: Vec<Target>,
     /// A node of the DHT to find who has it [default: without --from, those that a `dht node` here knows]
-    #[arg(long, value_name = "PEER@ADDR")]
+    #[arg(long, value_name = "PEER@ADDR", value_parser = parse_node)]
     pub(crate) bootstrap: Vec<Target>,
     #[command(flatten)]
     pub(crate) discovery: discovery::Options,

@@ -10,7 +10,7 @@ use wraith_sim::dht::Adversaries;
 
 use super::sim;
 use super::verbs::parse_key;
-use crate::address::Target;
+use crate::address::{Target, parse_node};
 use crate::args::parse_peer;
 use crate::discovery;
 use crate::duration;
@@ -41,7 +41,7 @@ pub(crate) enum DhtCommand {
 #[derive(Args, Debug)]
 pub(crate) struct Join {
     /// A node to join through; may be given several times
-    #[arg(long, value_name = "PEER@ADDR")]
+    #[arg(long, value_name = "PEER@ADDR", value_parser = parse_node)]
     pub(crate) bootstrap: Vec<Target>,
     /// Contacts of a node
     #[arg(
