@@ -11,7 +11,7 @@ use crate::output::Output;
 /// Shortest time between two JSON lines, and between two drawings of the bar.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-#[derive(Serialize)]
+#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 #[serde(tag = "event", rename = "progress")]
 struct ProgressEvent {
     bytes: u64,
@@ -24,6 +24,8 @@ pub(super) struct Progress {
     output: Output,
     /// Whether programs are told.
     events: bool,
+    /// What they were told last.
+    told: Option<ProgressEvent>,
     bar: Option<ProgressBar>,
     last: Option<Instant>,
 }
@@ -31,12 +33,12 @@ pub(super) struct Progress {
 impl Progress {
     /// Of a transfer; `verb` says what happens.
     pub(super) fn new(output: Output, verb: &'static str) -> Self {
-        Self { output, events: output.json, bar: bar(output, verb), last: None }
+        Self { output, events: output.json, told: None, bar: bar(output, verb), last: None }
     }
 
     /// Of work before a transfer, which only people care for.
     pub(super) fn of_preparation(output: Output, verb: &'static str) -> Self {
-        Self { output, events: false, bar: bar(output, verb), last: None }
+        Self { output, events: false, told: None, bar: bar(output, verb), last: None }
     }
 
     /// `bytes` of `total` are done, which is unknown before it is proven.
@@ -55,8 +57,10 @@ impl Progress {
             }
             bar.set_position(bytes);
         }
-        if self.events {
-            self.output.event(&ProgressEvent { bytes, total });
+        let event = ProgressEvent { bytes, total };
+        // While somebody is waited for, there is none.
+        if self.events && self.told.replace(event) != Some(event) {
+            self.output.event(&event);
         }
     }
 

@@ -85,6 +85,11 @@ fn a_transfer_outlives_a_network_that_was_gone() {
     let end = receiver.finish();
     assert_eq!(done(&end)["bytes"], LARGE);
     assert_eq!(searches(&end), 1, "{}", end.stderr);
+    assert!(
+        end.stdout.windows(2).all(|lines| lines[0] != lines[1]),
+        "progress without any: {:?}",
+        end.stdout
+    );
     let end = sender.process.finish();
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
