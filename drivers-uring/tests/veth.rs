@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,10 +23,19 @@ const RIGHT_LINK: &str = "02:00:0a:4d:00:02";
 const PORT: u16 = 4433;
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Held while a process comes into being: until it is another program it has all descriptors of this one, and a socket that
+/// is closed meanwhile keeps its port.
+static SPAWNING: Mutex<()> = Mutex::new(());
+
 /// Runs a command with its arguments in one string, and returns what it printed.
 fn run(command: &str) -> String {
     let mut words = command.split(' ');
-    let done = Command::new(words.next().unwrap()).args(words).output().unwrap();
+    let mut program = Command::new(words.next().unwrap());
+    program.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let spawning = SPAWNING.lock().unwrap();
+    let child = program.spawn().unwrap();
+    drop(spawning);
+    let done = child.wait_with_output().unwrap();
     assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
 }
@@ -159,6 +169,7 @@ fn a_driver_ends_at_once_although_its_socket_is_full() {
         let options = Options { send_buffer_bytes: 16 << 10, ..Options::default() };
         let to = SocketAddr::new(RIGHT, PORT);
         let mut addr = SocketAddr::new(LEFT, 0);
+        let _no_copies = SPAWNING.lock().unwrap();
         for round in 0..3 {
             let mut driver = UringDriver::bind(addr, &options).unwrap();
             addr = driver.local_addr();
