@@ -28,12 +28,8 @@ pub(crate) struct Contact {
     pub(crate) node: Node,
     /// What it gave us for our next request.
     token: Token,
-}
-
-/// How we stand with a contact.
-#[derive(Clone, Copy, Debug)]
-struct Standing {
-    family: Family,
+    /// Seconds since the start, of its last answer.
+    pub(crate) seen: u32,
     /// It waits for a place in its bucket.
     spare: bool,
     /// Requests in a row without an answer.
@@ -43,16 +39,13 @@ struct Standing {
 /// All buckets of both families, which share one pool.
 ///
 /// A contact's bucket follows from its place, so the pool has no lists: a scan over the places, 8 bytes each, is as fast
-/// as following links from one cache line to the next. Scans read no contact, each of which lies on lines of its own, but
-/// what tells contacts apart beside the places.
+/// as following links from one cache line to the next.
 #[derive(Debug)]
 pub(crate) struct Table {
     own: Place,
     len: usize,
     places: Box<[Place]>,
-    standings: Box<[Standing]>,
-    /// Seconds since the start, of each one's last answer.
-    seen: Box<[u32]>,
+    families: Box<[Family]>,
     contacts: Box<[Contact]>,
     live: [[u8; BUCKETS]; 2],
 }
@@ -66,15 +59,16 @@ impl Table {
         let blank = Contact {
             node: Node { key: [0; 32], address: Address::v4([0; 4], [0; 2]) },
             token: Token::default(),
+            seen: 0,
+            spare: false,
+            failures: 0,
         };
-        let standing = Standing { family: Family::V4, spare: false, failures: 0 };
         let capacity = usize::from(capacity);
         Self {
             own,
             len: 0,
             places: vec![Place::default(); capacity].into(),
-            standings: vec![standing; capacity].into(),
-            seen: vec![0; capacity].into(),
+            families: vec![Family::V4; capacity].into(),
             contacts: vec![blank; capacity].into(),
             live: [[0; BUCKETS]; 2],
         }
@@ -82,8 +76,7 @@ impl Table {
 
     /// Bytes on the heap for `capacity` contacts.
     pub(crate) const fn memory(capacity: u16) -> usize {
-        capacity as usize
-            * (size_of::<Place>() + size_of::<Standing>() + size_of::<u32>() + size_of::<Contact>())
+        capacity as usize * (size_of::<Place>() + size_of::<Family>() + size_of::<Contact>())
     }
 
     /// Takes note that `node` answered. If it has to wait for a place, this is whom to ping: the contact of its bucket
@@ -108,9 +101,8 @@ impl Table {
         let at = self.len;
         self.len += 1;
         self.places[at] = place;
-        self.standings[at] = Standing { family, spare: full, failures: 0 };
-        self.seen[at] = now;
-        self.contacts[at] = Contact { node, token };
+        self.families[at] = family;
+        self.contacts[at] = Contact { node, token, seen: now, spare: full, failures: 0 };
         if !full {
             self.live[family as usize][bucket] += 1;
         }
@@ -124,16 +116,16 @@ impl Table {
         if self.contacts[at].node.address != node.address {
             return;
         }
+        let (family, spare) = (self.families[at], self.contacts[at].spare);
         let Some(bucket) = self.own.bucket(place) else { return };
-        self.standings[at].failures += 1;
-        let Standing { family, spare, failures } = self.standings[at];
-        let heir = self.spares(bucket, family).max_by_key(|&at| self.seen[at]);
-        if failures < PATIENCE && !spare && heir.is_none() {
+        self.contacts[at].failures += 1;
+        let heir = self.spares(bucket, family).max_by_key(|&at| self.contacts[at].seen);
+        if self.contacts[at].failures < PATIENCE && !spare && heir.is_none() {
             return;
         }
         if !spare {
             match heir {
-                Some(heir) => self.standings[heir].spare = false,
+                Some(heir) => self.contacts[heir].spare = false,
                 None => self.live[family as usize][bucket] -= 1,
             }
         }
@@ -143,16 +135,13 @@ impl Table {
     /// The [`K`] contacts nearest to `target`, of one family or of both, without those whose last request failed.
     pub(crate) fn nearest(&self, target: Place, family: Option<Family>) -> Nearest {
         let mut nearest = Nearest::new();
-        let all = self.places[..self.len].iter().zip(&self.standings[..self.len]);
-        for (at, (place, standing)) in all.enumerate() {
+        for (at, (place, own)) in self.places[..self.len].iter().zip(&self.families[..self.len]).enumerate() {
             let distance = place.distance(target);
             if nearest.is_full() && nearest.last().is_some_and(|&(worst, _)| worst <= distance) {
                 continue;
             }
-            if standing.spare
-                || standing.failures > 0
-                || family.is_some_and(|family| family != standing.family)
-            {
+            let contact = &self.contacts[at];
+            if contact.spare || contact.failures > 0 || family.is_some_and(|family| family != *own) {
                 continue;
             }
             if nearest.is_full() {
@@ -173,9 +162,9 @@ impl Table {
     /// What `node` gave us for our next request; zeros if nothing, or if it may take it no more.
     pub(crate) fn token(&self, node: &Node, now: u32) -> Token {
         self.find(node.id().place(), &node.key)
-            .filter(|&at| now.saturating_sub(self.seen[at]) < FRESH)
             .map(|at| &self.contacts[at])
             .filter(|contact| contact.node.address == node.address)
+            .filter(|contact| now.saturating_sub(contact.seen) < FRESH)
             .map_or_else(Token::default, |contact| contact.token)
     }
 
@@ -190,13 +179,13 @@ impl Table {
 
     /// Whether `node` has a place, and does not wait for one.
     pub(crate) fn has_placed(&self, node: &Node) -> bool {
-        self.find(node.id().place(), &node.key).is_some_and(|at| !self.standings[at].spare)
+        self.find(node.id().place(), &node.key).is_some_and(|at| !self.contacts[at].spare)
     }
 
     /// The contact that was silent for longest, spares apart, if that is longer than [`STALE`].
     pub(crate) fn stalest(&self, now: u32) -> Option<Node> {
-        let live = (0..self.len).filter(|&at| !self.standings[at].spare);
-        let oldest = live.min_by_key(|&at| self.seen[at])?;
+        let live = (0..self.len).filter(|&at| !self.contacts[at].spare);
+        let oldest = live.min_by_key(|&at| self.contacts[at].seen)?;
         self.is_stale(oldest, now).then(|| self.contacts[oldest].node)
     }
 
@@ -217,8 +206,7 @@ impl Table {
 
     /// Contacts, spares apart.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Contact> {
-        let all = self.contacts[..self.len].iter().zip(&self.standings[..self.len]);
-        all.filter(|(_, standing)| !standing.spare).map(|(contact, _)| contact)
+        self.contacts[..self.len].iter().filter(|contact| !contact.spare)
     }
 
     /// How many contacts there are, spares apart.
@@ -236,9 +224,8 @@ impl Table {
                 return;
             }
         }
-        self.contacts[at] = Contact { node, token };
-        self.standings[at].failures = 0;
-        self.seen[at] = now;
+        let spare = self.contacts[at].spare;
+        self.contacts[at] = Contact { node, token, seen: now, spare, failures: 0 };
     }
 
     fn find(&self, place: Place, key: &[u8; 32]) -> Option<usize> {
@@ -246,30 +233,30 @@ impl Table {
     }
 
     fn is_stale(&self, at: usize, now: u32) -> bool {
-        now.saturating_sub(self.seen[at]) > STALE || self.standings[at].failures > 0
+        now.saturating_sub(self.contacts[at].seen) > STALE || self.contacts[at].failures > 0
     }
 
     fn in_bucket(&self, bucket: usize, family: Family) -> impl Iterator<Item = usize> {
         let found = move |at: &usize| self.own.bucket(self.places[*at]) == Some(bucket);
-        (0..self.len).filter(found).filter(move |&at| self.standings[at].family == family)
+        (0..self.len).filter(found).filter(move |&at| self.families[at] == family)
     }
 
     fn spares(&self, bucket: usize, family: Family) -> impl Iterator<Item = usize> {
-        self.in_bucket(bucket, family).filter(|&at| self.standings[at].spare)
+        self.in_bucket(bucket, family).filter(|&at| self.contacts[at].spare)
     }
 
     /// Who was silent for longest in a bucket, if that is too long.
     fn oldest(&self, bucket: usize, family: Family, now: u32) -> Option<Node> {
-        let live = self.in_bucket(bucket, family).filter(|&at| !self.standings[at].spare);
-        let oldest = live.min_by_key(|&at| self.seen[at])?;
+        let live = self.in_bucket(bucket, family).filter(|&at| !self.contacts[at].spare);
+        let oldest = live.min_by_key(|&at| self.contacts[at].seen)?;
         self.is_stale(oldest, now).then(|| self.contacts[oldest].node)
     }
 
     /// Whether the pool has a place, which a spare may have to leave to one that does not wait.
     fn make_room(&mut self, for_spare: bool) -> bool {
         if self.len == self.contacts.len() {
-            let spares = (0..self.len).filter(|&at| self.standings[at].spare);
-            match spares.min_by_key(|&at| self.seen[at]) {
+            let spares = (0..self.len).filter(|&at| self.contacts[at].spare);
+            match spares.min_by_key(|&at| self.contacts[at].seen) {
                 Some(spare) if !for_spare => self.remove(spare),
                 _ => return false,
             }
@@ -281,8 +268,7 @@ impl Table {
     fn remove(&mut self, at: usize) {
         self.len -= 1;
         self.places.swap(at, self.len);
-        self.standings.swap(at, self.len);
-        self.seen.swap(at, self.len);
+        self.families.swap(at, self.len);
         self.contacts.swap(at, self.len);
     }
 }

@@ -220,7 +220,7 @@ proptest! {
         for bucket in 0..BUCKETS {
             let of = |spare: bool| {
                 (0..table.len)
-                    .filter(|&at| OWN.bucket(table.places[at]) == Some(bucket) && table.standings[at].spare == spare)
+                    .filter(|&at| OWN.bucket(table.places[at]) == Some(bucket) && table.contacts[at].spare == spare)
                     .count()
             };
             prop_assert_eq!(of(false), usize::from(table.live[0][bucket]));
@@ -228,7 +228,7 @@ proptest! {
         }
         let target = Place(target);
         let mut expected: Vec<_> = (0..table.len)
-            .filter(|&at| !table.standings[at].spare && table.standings[at].failures == 0)
+            .filter(|&at| !table.contacts[at].spare && table.contacts[at].failures == 0)
             .map(|at| (table.places[at].distance(target), at as u16))
             .collect();
         expected.sort_unstable();
