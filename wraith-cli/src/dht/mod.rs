@@ -60,9 +60,8 @@ fn run_node(common: &Common, args: DhtNode, stop: &Stop) -> Result<()> {
     let state = state.or_else(state::default_path).map(state::resolve);
     // Held until the end.
     let _lock = state.as_deref().map(state::lock).transpose()?;
-    let known = state.as_deref().map_or(Ok(None), state::read)?.unwrap_or_default();
     // One that had another address knows others that it cannot write to.
-    let known = within_reach(common.bind, known).unwrap_or_default();
+    let known = within_reach(common.bind, known(state.as_deref())?).unwrap_or_default();
     let mut seeds: Vec<_> = named.into_iter().chain(known).collect();
     let identity = identity::lasting(output, common.identity.as_deref())?;
     seeds.retain(|seed| seed.id != identity.peer_id());
